@@ -1,0 +1,65 @@
+"""Where a rollout broke: the first phase predicate it never met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+PHASES = ("approach", "grasp", "transport", "place", "release")
+TRUE_ABOVE = 0.5  # predicates are 0 or 1 in float32; a progress value counts as met above one half
+
+
+def phase_failed(predicates: np.ndarray, phases: Sequence[str] = PHASES) -> str | None:
+    """First phase that was never met, or None for a success.
+
+    A rollout that met every phase at some time but never nu (the object rolled off after the release, or the phases were met in
+    the wrong order) failed in the last phase: nothing earlier explains it.
+
+    Args:
+      predicates: [t, 1 + phases] values after each executed control step; column 0 is nu, then one column per phase in order. Pass
+        executed steps only.
+      phases: names of columns 1...
+
+    Raises:
+      ValueError: the number of columns is not 1 + len(phases).
+    """
+    met = _met(predicates, phases)
+    if met[0]:
+        return None
+    missing = np.flatnonzero(~met[1:])
+    return phases[int(missing[0])] if missing.size else phases[-1]
+
+
+def phase_reached(predicates: np.ndarray, phases: Sequence[str] = PHASES) -> list[str]:
+    """For each control step the furthest phase met so far without a gap ("start" before the first, "success" at nu); length t."""
+    values = np.asarray(predicates)
+    _met(values, phases)
+    so_far = np.logical_or.accumulate(values > TRUE_ABOVE, axis=0)
+    depth = np.logical_and.accumulate(so_far[:, 1:], axis=1).sum(axis=1)
+    names = ("start", *phases)
+    return ["success" if nu else names[int(i)] for nu, i in zip(so_far[:, 0], depth, strict=True)]
+
+
+def count_failures(failed: Iterable[tuple[str, str | None]], phases: Sequence[str] = PHASES) -> dict[str, dict[str, int]]:
+    """Counts by suite and phase from (suite, phase_failed) pairs; successes (None) make the suite appear with zeros.
+
+    Raises:
+      ValueError: a phase that is not in ``phases``.
+    """
+    counts: dict[str, dict[str, int]] = {}
+    for suite, phase in failed:
+        row = counts.setdefault(suite, dict.fromkeys(phases, 0))
+        if phase is None:
+            continue
+        if phase not in row:
+            raise ValueError(f"suite {suite}: unknown phase {phase!r}; the phases are {', '.join(phases)}")
+        row[phase] += 1
+    return counts
+
+
+def _met(predicates: np.ndarray, phases: Sequence[str]) -> np.ndarray:
+    values = np.asarray(predicates)
+    if values.ndim != 2 or values.shape[1] != 1 + len(phases):
+        raise ValueError(f"predicates have shape {values.shape}; expected [t, {1 + len(phases)}]: nu, then {', '.join(phases)}")
+    return (values > TRUE_ABOVE).any(axis=0)

@@ -1,0 +1,177 @@
+"""What a run leaves for scripts: ``metrics.jsonl`` (one JSON object a line) and ``summary.json``; both survive kill -9."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+
+_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+Count = Annotated[int, Field(ge=0)]
+Moment = Literal["before", "after"]
+METRICS = "metrics.jsonl"
+SUMMARY = "summary.json"
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Tally:
+    """``k`` successes of ``n`` rollouts."""
+
+    k: Count
+    n: Count
+
+    @model_validator(mode="after")
+    def _k_within_n(self):
+        if self.k > self.n:
+            raise ValueError(f"k = {self.k} successes of n = {self.n}: k must lie in 0..n")
+        return self
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Summary:
+    """The numbers of a run that scripts read; committed work only.
+
+    accepted, rejected: scenes that passed validity, and the refused ones by reason. compiles_per_round: executables built in each
+    round after the start. sim_steps: physics steps. suites: [family][suite]["before" | "after"] = {k, n}.
+    """
+
+    seed: int
+    wall_s: Annotated[float, Field(ge=0)]
+    accepted: Count
+    rejected: dict[str, Count]
+    compiles_per_round: list[Count]
+    sim_steps: Count
+    suites: dict[str, dict[str, dict[Moment, Tally]]]
+
+
+_SUMMARY: TypeAdapter[Summary] = TypeAdapter(Summary)
+
+
+def atomic_write(path: Path, data: bytes) -> None:
+    """Replace ``path`` by ``data`` so that a reader, or a crash at any moment, sees the old file or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)  # mkstemp makes it private
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the rename itself must reach the disk
+    finally:
+        os.close(folder)
+
+
+def jsonable(value: Any) -> Any:
+    """Plain JSON data from numpy and jax scalars and arrays; NaN and infinities become null, which every JSON reader takes."""
+    if isinstance(value, Mapping):
+        return {str(k): jsonable(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [jsonable(v) for v in value]
+    if hasattr(value, "tolist"):
+        return jsonable(np.asarray(value).tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+class MetricsWriter:
+    """Appends rows to ``metrics.jsonl``; what was not committed is cut away when the run resumes.
+
+    Args:
+      path: the file. committed_bytes: length named by the last commit; 0 starts the log anew.
+
+    Raises:
+      ValueError: the file is shorter than the committed length, so rows of committed work are lost.
+    """
+
+    def __init__(self, path: Path, committed_bytes: int):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = open(path, "ab")
+        size = self._file.tell()
+        if size < committed_bytes:
+            self._file.close()
+            raise ValueError(
+                f"{path} has {size} bytes, but the last commit names {committed_bytes}: restore the file or start a new workdir"
+            )
+        self._file.truncate(committed_bytes)
+        self._length = committed_bytes
+
+    def write(self, kind: str, **fields: Any) -> None:
+        """Add one row ``{"kind": kind, ...}``; see docs/evaluation.md for the kinds the report reads."""
+        line = json.dumps({"kind": kind, **jsonable(fields)}, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        self._file.write(line)
+        self._length += len(line)
+
+    def commit(self) -> int:
+        """Flush rows to the disk and return the length of the file in bytes, which the caller's transaction stores."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return self._length
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> MetricsWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """Rows of ``metrics.jsonl``; [] without a file. A half-written last line of a killed process is left out.
+
+    Raises:
+      ValueError: another line is not a JSON object; the message names it.
+    """
+    if not path.exists():
+        return []
+    lines = path.read_text("utf-8", errors="replace").split("\n")
+    rows = []
+    for number, line in enumerate(lines[:-1], 1):  # the piece after the last newline is empty or half-written
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path}:{number} is not JSON ({error}); remove the line") from error
+        if not isinstance(row, dict):
+            raise ValueError(f"{path}:{number} is not a JSON object; remove the line")
+        rows.append(row)
+    return rows
+
+
+def write_summary(run_folder: Path, summary: Summary) -> Path:
+    """Validate the summary and write ``summary.json`` atomically; returns its path."""
+    path = run_folder / SUMMARY
+    atomic_write(path, _SUMMARY.dump_json(summary, indent=2) + b"\n")
+    return path
+
+
+def read_summary(run_folder: Path) -> Summary:
+    """Read and strictly validate ``summary.json``.
+
+    Raises:
+      ValueError: the file is missing or does not follow the schema; the message names the field.
+    """
+    path = run_folder / SUMMARY
+    if not path.exists():
+        raise ValueError(f"{path} does not exist: run --mode=run or --mode=evaluate with this workdir first")
+    try:
+        return _SUMMARY.validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise ValueError(f"{path} does not follow the summary's schema: {error}") from error

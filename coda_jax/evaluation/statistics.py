@@ -1,0 +1,147 @@
+"""Intervals for what a run reports: proportions, paired differences, repeated rollouts, seeds.
+
+Everything is closed form or seeded: the same data always give the same interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+_TIE = 1e-12  # subset means of k/n differences are compared up to rounding
+
+
+class Interval(NamedTuple):
+    low: float
+    high: float
+
+
+class PairedDifference(NamedTuple):
+    """Mean of per-scene differences, its interval, and the one-sided p-value of "the mean is not above 0"."""
+
+    mean: float
+    low: float
+    high: float
+    p_value: float
+
+
+class MeanSe(NamedTuple):
+    """Mean and standard error (NaN for a single value)."""
+
+    mean: float
+    se: float
+
+
+def _check_confidence(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is {confidence}; it must lie strictly between 0 and 1, e.g. 0.95")
+
+
+def wilson(k: int, n: int, confidence: float = 0.95) -> Interval:
+    """Score interval of a proportion of ``k`` successes in ``n`` independent rollouts.
+
+    Returns (0, 1) for n = 0: no rollout, no knowledge. Source: Wilson 1927, "Probable inference", eq. for the score interval.
+
+    Raises:
+      ValueError: k outside 0..n, or confidence outside (0, 1).
+    """
+    _check_confidence(confidence)
+    if not 0 <= k <= n:
+        raise ValueError(f"k = {k} successes of n = {n}: k must lie in 0..n")
+    if n == 0:
+        return Interval(0.0, 1.0)
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    p = k / n
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    # at the ends the exact limits are 0 and 1; rounding would leave 1e-17
+    return Interval(0.0 if k == 0 else max(0.0, centre - half), 1.0 if k == n else min(1.0, centre + half))
+
+
+def _subset_means(differences: np.ndarray, subsets: int, seed: int) -> np.ndarray:
+    """Means of the non-empty subsets of the differences, sorted: all of them where there are few, else ``subsets`` random ones."""
+    count = len(differences)
+    if count <= 62 and 2**count - 1 <= subsets:
+        codes = np.arange(1, 2**count)
+        chosen = (codes[:, None] >> np.arange(count)) & 1
+    else:
+        chosen = np.random.default_rng(seed).integers(0, 2, (subsets, count), dtype=np.int8)
+        chosen = chosen[chosen.any(axis=1)]
+    return np.sort(chosen @ differences / chosen.sum(axis=1))
+
+
+def paired_difference(
+    differences: Sequence[float] | np.ndarray,
+    confidence: float = 0.95,
+    *,
+    bounds: tuple[float, float] = (-1.0, 1.0),
+    subsets: int = 20_000,
+    seed: int = 0,
+) -> PairedDifference:
+    """Mean of paired per-scene differences with the interval that inverts the sign-flip permutation test.
+
+    Flipping the signs of the subset F leaves sum(s (d - delta)) >= sum(d - delta) exactly when mean(d[F]) <= delta. So the p-value at
+    delta counts subset means, and the limits are order statistics of them: no search. Exact up to 14 scenes at the default
+    ``subsets``, Monte Carlo (valid, the identity counted) above. Where too few scenes exist to exclude anything, a limit is the bound.
+
+    Args:
+      differences: [b] one number per scene, e.g. success after minus success before, or (k_control - k_target) / n. Repeats of a
+        scene must be averaged first: the scene is the unit, never the rollout.
+      confidence: of the two-sided interval; a one-sided 5 % limit is the end of the 90 % interval.
+      bounds: smallest and largest value a difference can take.
+      subsets: at most so many sign flips are drawn.
+
+    Raises:
+      ValueError: no differences, non-finite ones, or confidence outside (0, 1).
+
+    Source: Hartigan 1969, "Using subsample values as typical values"; the test is Fisher's sign-flip test.
+    """
+    _check_confidence(confidence)
+    d = np.asarray(differences, float)
+    if d.ndim != 1 or d.size == 0 or not np.isfinite(d).all():
+        raise ValueError(f"differences must be a non-empty list of finite numbers, one per scene; got shape {d.shape}")
+    means = _subset_means(d, subsets, seed)
+    total = len(means) + 1  # the empty subset is the identity
+    rank = math.floor((1 - confidence) / 2 * total + _TIE)  # reject delta while 1 + #{means <= delta} <= rank
+    low, high = (float(means[rank - 1]), float(means[-rank])) if rank else bounds
+    p_value = (1 + np.count_nonzero(means <= _TIE)) / total
+    return PairedDifference(float(d.mean()), low, high, float(p_value))
+
+
+def cluster_bootstrap(
+    k: Sequence[int] | np.ndarray, n: Sequence[int] | np.ndarray, confidence: float = 0.95, *, resamples: int = 5_000, seed: int = 0
+) -> Interval:
+    """Percentile interval of sum(k) / sum(n) where each scene was rolled out several times: scenes are resampled, not rollouts.
+
+    Args:
+      k: [c] successes of each scene. n: [c] rollouts of each scene.
+
+    Raises:
+      ValueError: shapes differ, fewer than two scenes, or some k outside 0..n or n = 0.
+    """
+    _check_confidence(confidence)
+    successes, rollouts = np.asarray(k), np.asarray(n)
+    if successes.shape != rollouts.shape or successes.ndim != 1 or len(successes) < 2:
+        raise ValueError(f"k and n need one entry per scene and at least two scenes; got shapes {successes.shape} and {rollouts.shape}")
+    if (rollouts < 1).any() or (successes < 0).any() or (successes > rollouts).any():
+        raise ValueError("every scene needs n >= 1 rollouts and 0 <= k <= n successes")
+    picks = np.random.default_rng(seed).integers(0, len(successes), (resamples, len(successes)))
+    rates = successes[picks].sum(axis=1) / rollouts[picks].sum(axis=1)
+    low, high = np.quantile(rates, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(float(low), float(high))
+
+
+def mean_se(values: Sequence[float] | np.ndarray) -> MeanSe:
+    """Mean and standard error over independent repeats (training seeds), with n - 1 in the variance.
+
+    Raises:
+      ValueError: no values.
+    """
+    v = np.asarray(values, float)
+    if v.size == 0:
+        raise ValueError("mean_se needs at least one value")
+    return MeanSe(float(v.mean()), float(v.std(ddof=1) / math.sqrt(v.size)) if v.size > 1 else math.nan)

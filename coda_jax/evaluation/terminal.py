@@ -1,0 +1,145 @@
+"""What a person watching a run sees: progress lines and the final table."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from coda_jax.evaluation.metrics import Moment, Tally
+from coda_jax.evaluation.statistics import wilson
+
+_MOMENTS: tuple[Moment, ...] = ("before", "after")
+
+
+def duration(seconds: float) -> str:
+    """``8s``, ``2m05s``, ``1h02m``."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes}m{rest:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"
+
+
+def rate_text(per_second: float, unit: str) -> str:
+    """A rate in the unit of time that gives a readable number: ``128 steps/s``, ``14.2 demos/min``."""
+    value, per = (per_second, "s") if per_second >= 1 else (per_second * 60, "min")
+    return f"{value:.0f} {unit}/{per}" if value >= 100 else f"{value:.3g} {unit}/{per}"
+
+
+class Progress:
+    """Progress of one long stage: label, done of total, rate, time left, and the latest notes.
+
+    On a terminal one line is redrawn; elsewhere a plain line is printed at most every ``interval_s`` seconds, and one at the end.
+    Use as a context manager; a stage that raises leaves its last state on the screen.
+
+    Args:
+      label: the stage. total: number of units, or None where it is unknown. unit: plural, e.g. "demos".
+      stream: default stderr. interval_s: between plain lines. clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        total: int | None,
+        unit: str = "items",
+        *,
+        stream: TextIO | None = None,
+        interval_s: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self.label, self.total, self.unit = label, total, unit
+        self.done = 0
+        self._stream = stream or sys.stderr
+        self._clock = clock
+        self._live = self._stream.isatty()
+        self._interval_s = 0.1 if self._live else interval_s
+        self._notes: dict[str, Any] = {}
+        self._start = self._last = clock()
+
+    def advance(self, amount: int = 1, **notes: Any) -> None:
+        """``amount`` more units are done; ``notes`` (e.g. loss=0.12) are shown until they change."""
+        self.update(self.done + amount, **notes)
+
+    def update(self, done: int, **notes: Any) -> None:
+        """Set the number of finished units."""
+        self.done = done
+        self._notes.update(notes)
+        now = self._clock()
+        if now - self._last >= self._interval_s:
+            self._last = now
+            self._print(self.line(), last=False)
+
+    def line(self) -> str:
+        """The current line, without a newline."""
+        elapsed = self._clock() - self._start
+        parts = [f"{self.label}: {self.done:,}" + (f"/{self.total:,} {self.unit}" if self.total is not None else f" {self.unit}")]
+        if self.total:
+            parts[0] += f" ({100 * self.done / self.total:.0f}%)"
+        if self.done and elapsed > 0:
+            rate = self.done / elapsed
+            parts.append(rate_text(rate, self.unit))
+            if self.total is not None and self.done < self.total:
+                parts.append(f"{duration((self.total - self.done) / rate)} left")
+        parts += [f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in self._notes.items()]
+        return ", ".join(parts)
+
+    def __enter__(self) -> Progress:
+        self._start = self._last = self._clock()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        state = "" if kind is None else " [stopped]"
+        self._print(f"{self.line()}, {duration(self._clock() - self._start)} in all{state}", last=True)
+
+    def _print(self, text: str, last: bool) -> None:
+        if self._live:
+            # a line longer than the window would wrap and could not be redrawn
+            width = Console(file=self._stream).width - 1
+            self._stream.write("\r\x1b[K" + text[:width] + ("\n" if last else ""))
+        else:
+            self._stream.write(text + "\n")
+        self._stream.flush()
+
+
+def suite_rows(suites: Mapping[str, Mapping[str, Mapping[Moment, Tally]]]) -> list[tuple[str, str, str, str, str, str]]:
+    """Rows (family, suite, moment, k/n, percent, 95 % Wilson interval) of the final table."""
+    rows = []
+    for family, by_suite in suites.items():
+        for suite, moments in by_suite.items():
+            for moment in _MOMENTS:
+                t = moments.get(moment)
+                if t is None:
+                    continue
+                low, high = wilson(t.k, t.n)
+                percent = f"{100 * t.k / t.n:.0f} %" if t.n else "-"
+                rows.append((family, suite, moment, f"{t.k}/{t.n}", percent, f"{100 * low:.0f} .. {100 * high:.0f} %"))
+    return rows
+
+
+def print_suites(
+    suites: Mapping[str, Mapping[str, Mapping[Moment, Tally]]], *, title: str = "Success by suite", stream: TextIO | None = None
+) -> None:
+    """Print the final table: boxed on a terminal, aligned plain lines elsewhere."""
+    stream = stream or sys.stdout
+    header = ("family", "suite", "moment", "k/n", "success", "95 % interval")
+    rows = suite_rows(suites)
+    if stream.isatty():
+        table = Table(title=Text(title), title_justify="left")
+        for name in header:
+            table.add_column(name, justify="left" if name in ("family", "suite", "moment") else "right")
+        for row in rows:
+            table.add_row(*(Text(cell) for cell in row))  # Text: names are data, never markup
+        Console(file=stream).print(table)
+        return
+    widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
+    stream.write(title + "\n")
+    for line in [header, *rows]:
+        cells = [cell.ljust(w) if i < 3 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))]
+        stream.write("  ".join(cells).rstrip() + "\n")
+    stream.flush()

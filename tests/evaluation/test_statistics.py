@@ -1,0 +1,113 @@
+"""Intervals against hand-computed values and their coverage."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from coda_jax.evaluation import statistics
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "low", "high"),
+    [
+        (8, 10, 0.4902, 0.9433),
+        (50, 100, 0.4038, 0.5962),
+        (1, 29, 0.0061, 0.1718),  # z = 1.96: centre (1 + 1.9207) / 32.8415, half 1.96 sqrt(28 / 29 + 0.9604) / 32.8415
+        (0, 10, 0.0, 0.2775),  # z^2 / (n + z^2) = 3.8415 / 13.8415
+        (10, 10, 0.7225, 1.0),
+        (0, 0, 0.0, 1.0),
+    ],
+)
+def test_wilson_known_values(k, n, low, high):
+    got = statistics.wilson(k, n)
+    assert got.low == pytest.approx(low, abs=1e-4)
+    assert got.high == pytest.approx(high, abs=1e-4)
+
+
+def test_wilson_ends_are_exact():
+    assert statistics.wilson(0, 7).low == 0.0
+    assert statistics.wilson(7, 7).high == 1.0
+
+
+@pytest.mark.parametrize(("k", "n", "confidence"), [(3, 2, 0.95), (-1, 2, 0.95), (1, 2, 95), (1, 2, 0.0)])
+def test_wilson_refuses(k, n, confidence):
+    with pytest.raises(ValueError):
+        statistics.wilson(k, n, confidence)
+
+
+def _brute_force_p(d, delta):
+    """Share of the 2^b sign flips whose sum reaches the observed one, straight from the definition."""
+    shifted = np.asarray(d) - delta
+    flips = list(itertools.product((1, -1), repeat=len(d)))
+    return sum(np.dot(f, shifted) >= shifted.sum() - 1e-12 for f in flips) / len(flips)
+
+
+def test_paired_difference_by_hand():
+    # subsets of (1, 2, 4): means 1, 1.5, 2, 7/3, 2.5, 3, 4; eight flips, so a 75 % interval may drop one flip at each end
+    got = statistics.paired_difference([1.0, 2.0, 4.0], confidence=0.75, bounds=(-9, 9))
+    assert (got.mean, got.low, got.high) == pytest.approx((7 / 3, 1.0, 4.0))
+    assert got.p_value == pytest.approx(1 / 8)
+    half = statistics.paired_difference([1.0, 2.0, 4.0], confidence=0.5, bounds=(-9, 9))
+    assert (half.low, half.high) == pytest.approx((1.5, 3.0))
+
+
+def test_paired_difference_inverts_the_test():
+    d = [0.5, -0.25, 1.0, 0.75, 0.25, 0.0, 0.5]
+    got = statistics.paired_difference(d, confidence=0.9)
+    assert got.p_value == pytest.approx(_brute_force_p(d, 0.0))
+    assert _brute_force_p(d, got.low - 1e-6) <= 0.05 < _brute_force_p(d, got.low + 1e-6)
+    negated = [-x for x in d]
+    assert _brute_force_p(negated, -got.high - 1e-6) <= 0.05 < _brute_force_p(negated, -got.high + 1e-6)
+
+
+def test_paired_difference_too_few_scenes_gives_the_bounds():
+    got = statistics.paired_difference([1.0, 1.0, 1.0], confidence=0.95)
+    assert (got.low, got.high) == (-1.0, 1.0)  # 8 flips cannot reach 2.5 %
+    with pytest.raises(ValueError, match="one per scene"):
+        statistics.paired_difference([])
+    with pytest.raises(ValueError, match="finite"):
+        statistics.paired_difference([0.1, math.nan])
+
+
+def test_paired_difference_sampled_agrees_with_exact():
+    d = np.random.default_rng(3).normal(0.2, 0.5, 14)
+    exact = statistics.paired_difference(d, 0.9)
+    sampled = statistics.paired_difference(d, 0.9, subsets=4_000)
+    assert sampled[1:] == pytest.approx(exact[1:], abs=0.03)
+
+
+def test_coverage_by_simulation():
+    """Both intervals hold their level on small binary samples; a two-sample interval that ignored pairing would not be this short."""
+    rng = np.random.default_rng(0)
+    hits_wilson = hits_paired = 0
+    trials = 400
+    for _ in range(trials):
+        low, high = statistics.wilson(int(rng.binomial(40, 0.3)), 40)
+        hits_wilson += low <= 0.3 <= high
+        before = rng.random(40) < 0.3
+        after = before | (rng.random(40) < 0.3)  # true difference 0.7 * 0.3
+        d = after.astype(float) - before
+        low, high = statistics.paired_difference(d, subsets=1_000)[1:3]
+        hits_paired += low <= 0.21 <= high
+    assert 0.91 <= hits_wilson / trials <= 0.99
+    assert 0.91 <= hits_paired / trials <= 0.99
+
+
+def test_cluster_bootstrap_is_wider_than_wilson_when_repeats_agree():
+    k, n = [8, 0] * 10, [8] * 20  # every repeat of a scene ends alike: 20 scenes, not 160 rollouts
+    boot, naive = statistics.cluster_bootstrap(k, n), statistics.wilson(80, 160)
+    assert boot.high - boot.low > 2 * (naive.high - naive.low)
+    assert boot.low < 0.5 < boot.high
+    assert statistics.cluster_bootstrap([4] * 10, [8] * 10) == (0.5, 0.5)
+    with pytest.raises(ValueError, match="scenes"):
+        statistics.cluster_bootstrap([1], [2])
+    with pytest.raises(ValueError, match="0 <= k <= n"):
+        statistics.cluster_bootstrap([3, 1], [2, 2])
+
+
+def test_mean_se_by_hand():
+    assert statistics.mean_se([1.0, 2.0, 3.0]) == pytest.approx((2.0, 1 / math.sqrt(3)))
+    single = statistics.mean_se([0.4])
+    assert single.mean == 0.4 and math.isnan(single.se)

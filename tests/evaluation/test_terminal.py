@@ -1,0 +1,70 @@
+"""Progress lines and the suite table, off and on a terminal."""
+
+import io
+
+import pytest
+
+from coda_jax.evaluation import terminal
+from coda_jax.evaluation.metrics import Tally
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+class Tty(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.2, "0s"), (59.7, "1m00s"), (125, "2m05s"), (3725, "1h02m")])
+def test_duration(seconds, text):
+    assert terminal.duration(seconds) == text
+
+
+def test_plain_progress_is_rare_and_complete():
+    clock, out = Clock(), io.StringIO()
+    with terminal.Progress("demonstrations", 100, "demos", stream=out, interval_s=3, clock=clock) as progress:
+        for _ in range(100):
+            clock.now += 0.125
+            progress.advance(success=0.5)
+    lines = out.getvalue().splitlines()
+    assert lines[0] == "demonstrations: 24/100 demos (24%), 8 demos/s, 10s left, success 0.5"
+    assert len(lines) == 5
+    assert lines[-1] == "demonstrations: 100/100 demos (100%), 8 demos/s, success 0.5, 12s in all"
+
+
+def test_live_progress_redraws_one_line():
+    clock, out = Clock(), Tty()
+    with terminal.Progress("train", None, "steps", stream=out, clock=clock) as progress:
+        clock.now += 2
+        progress.update(10)
+    assert out.getvalue() == "\r\x1b[Ktrain: 10 steps, 5 steps/s\r\x1b[Ktrain: 10 steps, 5 steps/s, 2s in all\n"
+
+
+def test_a_stopped_stage_says_so():
+    out = io.StringIO()
+    with pytest.raises(KeyboardInterrupt), terminal.Progress("train", 9, stream=out):
+        raise KeyboardInterrupt
+    assert out.getvalue().rstrip().endswith("[stopped]")
+
+
+def test_slow_rates_are_per_minute():
+    assert terminal.rate_text(0.2, "demos") == "12 demos/min"
+    assert terminal.rate_text(1234.5, "steps") == "1234 steps/s"
+
+
+def test_table_plain_and_boxed():
+    suites = {"pick_place": {"id": {"before": Tally(0, 10), "after": Tally(8, 10)}, "[red]x": {"after": Tally(0, 0)}}}
+    plain = io.StringIO()
+    terminal.print_suites(suites, stream=plain)
+    lines = plain.getvalue().splitlines()
+    assert lines[3].split() == ["pick_place", "id", "after", "8/10", "80", "%", "49", "..", "94", "%"]
+    assert len(lines) == 5
+    boxed = Tty()
+    terminal.print_suites(suites, stream=boxed)
+    assert "8/10" in boxed.getvalue() and "[red]x" in boxed.getvalue()
