@@ -1,0 +1,66 @@
+"""The one error of program evaluation, its kinds, and the cleaning of text that a program wrote before anyone reads it."""
+
+from __future__ import annotations
+
+import enum
+import re
+
+MAX_MESSAGE = 400
+MAX_QUOTE = 48
+
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e]+")
+_NOT_A_QUOTE = re.compile(r"[^A-Za-z0-9_ .,+\-*/()\[\]=']+")
+
+
+class ErrorKind(str, enum.Enum):
+    """Why a program was refused."""
+
+    TEXT = "text"  # refused before any parser read it: size, characters, nesting
+    SYNTAX = "syntax"  # not in the Python subset
+    RUNTIME = "runtime"  # the program raised an error of its own
+    FORBIDDEN = "forbidden"  # asked for files, processes, network, modules or interpreter internals
+    LIMIT_TIME = "limit_time"
+    LIMIT_MEMORY = "limit_memory"
+    LIMIT_RECURSION = "limit_recursion"
+    LIMIT_OUTPUT = "limit_output"
+    CRASHED = "crashed"  # its worker died; the next program gets a new one
+    NOT_DATA = "not_data"  # the value is missing, or no plain data, or too large
+    INVALID_SCENE = "invalid_scene"  # data, but no scene that can be used
+    UNKNOWN_ASSET = "unknown_asset"  # an asset or category that the catalogue does not hold
+
+
+class ProgramError(Exception):
+    """A program that cannot be used.
+
+    Attributes:
+      kind: one of ErrorKind.
+      message: one line of printable ASCII, at most MAX_MESSAGE characters: what was wrong, where, what to change. Text taken from the
+        program is shortened and stripped of everything that could be read as markup or as an instruction on its own line.
+      line: line of the program, from 1, or None.
+    """
+
+    def __init__(self, kind: ErrorKind, message: str, line: int | None = None):
+        self.kind = kind
+        self.message = one_line(message, MAX_MESSAGE)
+        self.line = line
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        return f"{self.kind.value}{f' (line {self.line})' if self.line is not None else ''}: {self.message}"
+
+    def __reduce__(self):
+        return type(self), (self.kind, self.message, self.line)
+
+
+def one_line(text: str, limit: int) -> str:
+    """``text`` as a single line of printable ASCII of at most ``limit`` characters."""
+    text = _UNPRINTABLE.sub(" ", text[: 4 * limit]).strip()
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def quote(value: object, limit: int = MAX_QUOTE) -> str:
+    """A value that a program supplied, for use inside a message: bounded, one line, no markup characters."""
+    text = value[: 4 * limit] if isinstance(value, str) else repr(value)[: 4 * limit] if isinstance(value, (bool, int, float)) else type(value).__name__
+    text = _NOT_A_QUOTE.sub("?", text)
+    shown = text if len(text) <= limit else text[: limit - 3] + "..."
+    return f"'{shown}'" if isinstance(value, str) else shown

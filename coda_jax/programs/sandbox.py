@@ -1,0 +1,219 @@
+"""Program text to plain data, in a separate worker process that can do nothing but compute.
+
+The interpreter is pydantic-monty: a Python subset without files, processes, network or host objects. A program gets no host function and
+no host value; its value leaves the worker as JSON text and is read as a stranger's bytes. Three layers hold each limit: the interpreter's
+own, resource limits of the worker process, and the parent's deadline, which kills the worker.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import datetime
+import os
+import threading
+from typing import Any
+
+import pydantic_monty
+
+from coda_jax.programs.errors import ErrorKind, ProgramError, one_line
+from coda_jax.programs.limits import Limits, check_text
+from coda_jax.programs.plain import Plain, parse_reply
+
+try:
+    import resource
+except ImportError:  # not on Windows; the interpreter's limits and the deadline remain
+    resource = None
+
+WORKER_ALLOWANCE_BYTES = 512 * 2**20  # address space of the idle worker with its code, well above the measured 0.2 GB
+CHECKOUTS_PER_WORKER = 1000  # a worker is replaced after so many programs
+
+# Nothing a program can read differs between two evaluations: the same text gives the same scene on every machine.
+_OS_POLICY: Any = {
+    "datetime": datetime.datetime(2000, 1, 1, tzinfo=datetime.timezone.utc),
+    "timezone": "utc",
+    "sleep": "zero",
+    "process_time": "zero",
+    "random_start": {"seed": 0},
+}
+_SDK, _PROGRAM = "<python-input-0>", "<python-input-1>"  # the interpreter's names for the first and second text of a session
+_NO_VALUE = "\nNone\n"  # the value of the last expression need not travel
+_READ = "import json as _json\n_text = _json.dumps(result)\n_text if len(_text) <= {limit} else len(_text)\n"
+
+_INTERNALS = ("__", "environ", "'globals'", "'locals'", "'vars'", "'compile'", "'open'", "'breakpoint'", "'input'")
+_NO_HELP = "a program only computes: it has no files, processes, network, environment or interpreter internals; use the scene verbs and plain Python"
+
+# Pools of a parent process, kept alive in forked children: collecting them there would end the parent's workers.
+_inherited: list[Any] = []
+
+
+class _OutputLimit(Exception):
+    pass
+
+
+class Sandbox:
+    """Evaluates program text. Workers start with the first program; safe to share between threads, and usable again in a forked child.
+
+    Args:
+      limits: see Limits.
+
+    Use as a context manager, or call ``close``; at the end of the process it closes itself.
+    """
+
+    def __init__(self, limits: Limits):
+        self.limits = limits
+        self._pool: Any = None
+        self._owner = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the workers; the next program starts new ones."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+            if pool is None:
+                return
+            if self._owner != os.getpid():
+                _inherited.append(pool)
+                return
+            atexit.unregister(self.close)
+            pool.__exit__(None, None, None)
+
+    def evaluate(self, text: str, sdk_source: str = "") -> Plain:
+        """Run ``sdk_source``, then ``text``, and return the program's variable ``result``.
+
+        Args:
+          text: the program, by anyone.
+          sdk_source: our own verbs, run in the same session before it. The program can change them for itself only.
+
+        Raises:
+          ProgramError: the program cannot be used; the message says why and what to change.
+        """
+        text = check_text(text, self.limits)
+        printed = _Printed(self.limits.output_chars)
+        loaded = False
+        try:
+            with self._session() as session:
+                _confine(session.worker_pid, self.limits.memory_bytes)
+                session.feed_run(sdk_source + _NO_VALUE, print_callback=printed)
+                loaded = True
+                session.feed_run(text + _NO_VALUE, print_callback=printed)
+                if printed.over:  # the program caught the error that stopped it
+                    raise _OutputLimit
+                reply = session.feed_run(_READ.format(limit=self.limits.reply_chars), print_callback=printed)
+        except ProgramError:
+            raise
+        except Exception as error:
+            if not loaded and not isinstance(error, pydantic_monty.MontyCrashedError):
+                raise
+            raise _explain(error, printed, self.limits) from None
+        return parse_reply(reply, self.limits.reply_chars)
+
+    def _session(self) -> Any:
+        with self._lock:
+            if self._pool is not None and self._owner != os.getpid():
+                _inherited.append(self._pool)
+                self._pool = None
+            if self._pool is None:
+                wait_s = self.limits.time_s + self.limits.grace_s
+                self._pool = pydantic_monty.Monty(
+                    min_processes=1,
+                    max_processes=self.limits.workers,
+                    checkout_timeout=60.0 + 10 * wait_s,
+                    request_timeout=wait_s,
+                    max_checkouts_per_worker=CHECKOUTS_PER_WORKER,
+                    feed_duration_limit_grace=self.limits.grace_s,
+                ).__enter__()
+                self._owner = os.getpid()
+                atexit.register(self.close)
+            pool = self._pool
+        return pool.checkout(
+            script_name="program",
+            limits={
+                "max_feed_duration_secs": self.limits.time_s,
+                "max_memory": self.limits.memory_bytes,
+                "max_recursion_depth": self.limits.recursion,
+                "max_suspensions": 16,
+                "max_total_sleep_secs": 0.0,
+            },
+            os_policy=_OS_POLICY,
+            assert_message_annotations=False,
+        )
+
+
+class _Printed:
+    """Counts what a program prints and stops it at the limit; the text itself is dropped."""
+
+    def __init__(self, limit: int):
+        self.limit, self.seen = limit, 0
+
+    @property
+    def over(self) -> bool:
+        return self.seen > self.limit
+
+    def __call__(self, stream: str, text: str) -> None:
+        self.seen += len(text)
+        if self.over:
+            raise _OutputLimit
+
+
+def _confine(pid: int | None, memory_bytes: int) -> None:
+    """Limits on the worker process itself: no new files or sockets, nothing written, no core, no new processes, bounded memory."""
+    if pid is None or resource is None or not hasattr(resource, "prlimit"):
+        return
+    limits = {
+        resource.RLIMIT_NOFILE: 0,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NPROC: 0,
+        resource.RLIMIT_AS: WORKER_ALLOWANCE_BYTES + 4 * memory_bytes,
+    }
+    with contextlib.suppress(OSError, ValueError):  # the worker may have just died, which the next call reports
+        for which, value in limits.items():
+            resource.prlimit(pid, which, (value, value))
+
+
+def _explain(error: Exception, printed: _Printed, limits: Limits) -> ProgramError:
+    """The program error that stands for what came out of the worker."""
+    if printed.over or isinstance(error, _OutputLimit):
+        return ProgramError(ErrorKind.LIMIT_OUTPUT, f"printed more than {limits.output_chars} characters: remove print(), it is never read")
+    if isinstance(error, pydantic_monty.MontyCrashedError):
+        if error.timed_out:
+            return _out_of_time(limits)
+        return ProgramError(ErrorKind.CRASHED, "the program's worker process died: write it simpler, without deep nesting or large values")
+    if not isinstance(error, (pydantic_monty.MontySyntaxError, pydantic_monty.MontyRuntimeError)):
+        return ProgramError(ErrorKind.NOT_DATA, f"the program did not end with plain data ({type(error).__name__}): {_NO_HELP}")
+
+    inner, frames = error.exception(), error.traceback()
+    line = next((f.line for f in reversed(frames) if f.filename == _PROGRAM), None)
+    said = one_line(error.display("msg"), 300)
+    if isinstance(error, pydantic_monty.MontySyntaxError):
+        return ProgramError(ErrorKind.SYNTAX, f"{said}: correct the text; programs are a subset of Python", line)
+    if isinstance(inner, NotImplementedError) and "syntax parser" in said:
+        what = said.split("support", 1)[-1].strip()
+        return ProgramError(ErrorKind.SYNTAX, f"{what} is not in the Python subset of programs: write it with functions, loops and dicts", line)
+    if isinstance(inner, TimeoutError) and not frames:
+        return _out_of_time(limits)
+    if isinstance(inner, MemoryError):
+        return ProgramError(ErrorKind.LIMIT_MEMORY, f"needed more than {limits.memory_bytes >> 20} MiB of memory: build fewer or smaller values", line)
+    if isinstance(inner, RecursionError):
+        return ProgramError(ErrorKind.LIMIT_RECURSION, f"calls or values nested more than {limits.recursion} deep: use a loop", line)
+    if frames and frames[-1].filename not in (_SDK, _PROGRAM):
+        if isinstance(inner, NameError):
+            return ProgramError(ErrorKind.NOT_DATA, "result is missing: end the program with `result = scene(...)`")
+        return ProgramError(ErrorKind.NOT_DATA, f"result is no plain data ({said}): use dicts, lists, strings, numbers, True, False and None")
+    if frames and frames[-1].filename == _SDK:
+        return ProgramError(ErrorKind.INVALID_SCENE, said, line)
+    refused = isinstance(inner, (PermissionError, ImportError, OSError)) or "not supported in this environment" in said
+    if refused or (isinstance(inner, (NameError, AttributeError)) and any(word in said for word in _INTERNALS)):
+        return ProgramError(ErrorKind.FORBIDDEN, f"{one_line(said, 120)}: {_NO_HELP}", line)
+    return ProgramError(ErrorKind.RUNTIME, f"{type(inner).__name__}: {said}", line)
+
+
+def _out_of_time(limits: Limits) -> ProgramError:
+    return ProgramError(ErrorKind.LIMIT_TIME, f"ran longer than {limits.time_s:g} s: bound every loop, and compute less")
