@@ -1,0 +1,45 @@
+"""The seam between policies and everything that uses them."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import jax
+
+from coda_jax.types import Array, Observation, _pytree
+
+Params = Any  # a pytree of arrays; statistics of the actions are part of it and travel with every checkpoint
+
+
+@_pytree
+class ChunkBatch:
+    """``b`` supervised chunks.
+
+    actions: [b, h, 7] labels in LIBERO's convention. mask: [b, h] bool, the label counts. roles: [b, 2] int32, the tokens of target and
+    reference (-1: none): labels of training, or given away on purpose by a diagnostic setting; no policy reads them otherwise.
+    """
+
+    obs: Observation
+    actions: Array
+    mask: Array
+    roles: Array
+
+
+class Policy(Protocol):
+    """A chunk policy. Implementations are frozen, hashable records of settings, so that they can be static arguments of jit."""
+
+    chunk: int
+
+    def init(self, key: jax.Array) -> Params: ...
+
+    def sample(self, params: Params, obs: Observation, key: jax.Array, j: int, roles: Array | None = None) -> Array:
+        """``j`` candidate chunks [b, j, h, 7]; of the one chosen the first e rows are executed."""
+        ...
+
+    def loss(self, params: Params, batch: ChunkBatch, key: jax.Array) -> Array:
+        """Imitation loss of each sample, [b]."""
+        ...
+
+    def trainable(self, params: Params) -> Any:
+        """A tree like ``params`` of bools: what the optimiser may change."""
+        ...

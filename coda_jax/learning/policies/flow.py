@@ -1,0 +1,176 @@
+"""The default policy: tokens pooled by instruction queries, encoded once per decision, and a flow-matching head for the chunk.
+
+Flow matching: Lipman et al. 2023; with x_u = (1 - u) eps + u a the head regresses a - eps (METHOD 4), and a few Euler steps integrate it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from coda_jax.learning.policies import features, grounding, normalise, rotations
+from coda_jax.learning.policies.base import ChunkBatch, Params
+from coda_jax.learning.policies.layers import dense, init_dense, init_mlp, layer_norm, mlp
+from coda_jax.types import ACTION_DIM, TOKENS, Array, Observation
+
+_TIME_FREQUENCIES = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class FlowPolicy:
+    """Settings of the flow policy (defaults in config.py); hashable, a static argument of jit.
+
+    chunk: h. width: of the hidden layers. text_dim: of the text encoder. heads: attention heads, two of them named. key_dim: per head.
+    euler_steps: of sampling. yaw_frame, multi_scale, cumulative: parts of the recipe. distractor_dropout: share of tokens without a role
+    that are hidden in training. grounding_weight: of the named heads' loss on scenes (0: attention learns from actions alone).
+    hard_attention: the named heads take their best token when sampling. given_roles: the named heads are replaced by the true roles, to
+    tell grounding from motor failures; roles must then be passed to ``sample``.
+    """
+
+    chunk: int
+    width: int
+    text_dim: int
+    heads: int
+    key_dim: int
+    euler_steps: int
+    yaw_frame: bool
+    multi_scale: bool
+    cumulative: bool
+    distractor_dropout: float
+    grounding_weight: float
+    hard_attention: bool
+    given_roles: bool
+
+    def __post_init__(self):
+        for name in ("chunk", "width", "text_dim", "key_dim", "euler_steps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"policy.{name} is {getattr(self, name)}; it must be at least 1")
+        if self.heads <= grounding.NAMED_HEADS:
+            raise ValueError(
+                f"policy.heads is {self.heads}; it must be above {grounding.NAMED_HEADS}: two heads are named, the rest are free"
+            )
+        if not 0 <= self.distractor_dropout < 1:
+            raise ValueError(f"policy.distractor_dropout is {self.distractor_dropout}; it must be in [0, 1)")
+
+    def init(self, key: jax.Array) -> Params:
+        """Fresh parameters: ``net`` (learned) and ``statistics`` (of the actions, set from data before training)."""
+        keys = jax.random.split(key, 5)
+        token, gripper = features.TOKEN_DIM[self.multi_scale], features.GRIPPER_DIM[self.multi_scale]
+        offset = 9 if self.multi_scale else 3
+        flat = self.chunk * ACTION_DIM
+        net = {
+            "grounding": grounding.init(keys[0], self.text_dim, features.SHAPE_DIM, self.heads, self.key_dim),
+            "clutter": init_mlp(keys[1], (token + offset, self.width // 4, self.width // 4)),
+            "trunk": init_mlp(keys[2], (self.heads * token + self.width // 4 + gripper + offset + self.key_dim, self.width, self.width)),
+            "words": init_dense(keys[3], self.text_dim, self.key_dim),
+            "head": init_mlp(keys[4], (flat + 2 * _TIME_FREQUENCIES + self.width, self.width, self.width, flat), last_scale=0.1),
+        }
+        return {"net": net, "statistics": normalise.unit_statistics(self.chunk)}
+
+    def trainable(self, params: Params) -> Any:
+        """True for the network, False for the action statistics."""
+        return {"net": jax.tree.map(lambda _: True, params["net"]), "statistics": jax.tree.map(lambda _: False, params["statistics"])}
+
+    def with_statistics(self, params: Params, obs: Observation, actions: Array, mask: Array) -> Params:
+        """``params`` whose action statistics come from n chunks: obs of n rows, actions [n, h, 7], mask [n, h]."""
+        targets = normalise.encode_chunk(actions, features.heading(obs, self.yaw_frame), self.cumulative)
+        return {**params, "statistics": normalise.fit_statistics(targets, mask)}
+
+    def sample(self, params: Params, obs: Observation, key: jax.Array, j: int, roles: Array | None = None) -> Array:
+        """``j`` chunks [b, j, h, 7] by Euler steps from noise; one executable per (b, j).
+
+        Raises:
+          ValueError: ``given_roles`` is set and ``roles`` is missing.
+        """
+        if self.given_roles and roles is None:
+            raise ValueError("policy.given_roles is set: pass roles [b, 2] to sample, or switch the setting off")
+        return sample_chunks(self, params, obs, key, j, roles if self.given_roles else None)
+
+    def loss(self, params: Params, batch: ChunkBatch, key: jax.Array) -> Array:
+        """Flow-matching loss over the counted labels plus the weighted grounding loss, [b]."""
+        motor, words = self.losses(params, batch, key)
+        return motor + self.grounding_weight * words
+
+    def losses(self, params: Params, batch: ChunkBatch, key: jax.Array) -> tuple[Array, Array]:
+        """Flow-matching loss [b] and grounding loss [b], before weighting."""
+        dropout_key, noise_key, time_key = jax.random.split(key, 3)
+        net, b = params["net"], batch.actions.shape[0]
+        tokens = jnp.arange(TOKENS)
+        has_role = (tokens == batch.roles[:, :1]) | (tokens == batch.roles[:, 1:])
+        dropped = jax.random.bernoulli(dropout_key, self.distractor_dropout, (b, TOKENS)) & ~has_role
+        obs = dataclasses.replace(batch.obs, present=batch.obs.present & ~dropped)
+        context, scores = encode(self, net, obs, batch.roles if self.given_roles else None, hard=False)
+
+        targets = normalise.encode_chunk(batch.actions, features.heading(obs, self.yaw_frame), self.cumulative)
+        targets = normalise.standardise(params["statistics"], targets).reshape(b, -1)
+        noise = jax.random.normal(noise_key, targets.shape)
+        u = jax.random.uniform(time_key, (b, 1))
+        velocity = _velocity(net, _context_part(net, context), (1 - u) * noise + u * targets, u)
+        error = jnp.square(velocity - (targets - noise)).reshape(b, self.chunk, ACTION_DIM).mean(-1)
+        motor = (error * batch.mask).sum(-1) / jnp.maximum(batch.mask.sum(-1), 1)
+        return motor, grounding.cross_entropy(scores[:, : grounding.NAMED_HEADS], batch.roles)
+
+
+def encode(policy: FlowPolicy, net: Any, obs: Observation, roles: Array | None, hard: bool) -> tuple[Array, Array]:
+    """Context [b, width] of a decision, and the attention logits [b, heads, o]."""
+    angle = features.heading(obs, policy.yaw_frame)
+    shape = features.shape_features(obs)
+    scores = grounding.token_scores(net["grounding"], obs.instruction, obs.text, shape, obs.present)
+    attention = jax.nn.softmax(scores, axis=-1)
+    named = attention[:, : grounding.NAMED_HEADS]
+    if hard:
+        named = jax.nn.one_hot(named.argmax(-1), TOKENS)
+    if roles is not None:
+        named = jnp.where(roles[..., None] >= 0, jax.nn.one_hot(roles, TOKENS), named)
+    attention = jnp.concatenate([named, attention[:, grounding.NAMED_HEADS :]], axis=1)
+
+    tokens = features.token_features(obs, angle, policy.multi_scale)
+    pooled = jnp.einsum("bho,bof->bhf", attention, tokens).reshape(tokens.shape[0], -1)
+    target, reference = jnp.moveaxis(jnp.einsum("bho,bop->bhp", named, obs.pos), 1, 0)
+    placing = features.multi_scale(rotations.about_z(reference - target, -angle), policy.multi_scale)
+    around = features.multi_scale(rotations.about_z(obs.pos - target[:, None], -angle[:, None]), policy.multi_scale)
+    clutter = mlp(net["clutter"], jnp.concatenate([tokens, around], axis=-1))
+    clutter = jnp.where(obs.present[..., None], jax.nn.silu(clutter), 0.0).max(axis=1)
+    gripper = features.gripper_features(obs, angle, policy.multi_scale)
+    words = jnp.tanh(dense(net["words"], obs.instruction))
+    return layer_norm(mlp(net["trunk"], jnp.concatenate([pooled, clutter, gripper, placing, words], axis=-1))), scores
+
+
+def _context_part(net: Any, context: Array) -> Array:
+    """What the context adds to the head's first layer: the same at every Euler step and candidate."""
+    return context @ net["head"][0]["w"][-context.shape[-1] :]
+
+
+def _velocity(net: Any, context_part: Array, x: Array, u: Array) -> Array:
+    """Velocity [..., h * 7] of the flow at x [..., h * 7] and time u [..., 1]."""
+    phase = u * jnp.pi * 2.0 ** jnp.arange(-1, _TIME_FREQUENCIES - 1)
+    inputs = jnp.concatenate([x, jnp.cos(phase), jnp.sin(phase)], axis=-1)
+    first = net["head"][0]
+    hidden = inputs @ first["w"][: inputs.shape[-1]] + context_part + first["b"]
+    return mlp(net["head"][1:], jax.nn.silu(hidden))
+
+
+@functools.partial(jax.jit, static_argnames=("policy", "j"))
+def sample_chunks(policy: FlowPolicy, params: Params, obs: Observation, key: jax.Array, j: int, roles: Array | None) -> Array:
+    """Chunks [b, j, h, 7] in LIBERO's convention; see FlowPolicy.sample."""
+    net, b = params["net"], obs.ee_pos.shape[0]
+    context, _ = encode(policy, net, obs, roles, hard=policy.hard_attention)
+    part = _context_part(net, context)[:, None]
+    x = jax.random.normal(key, (b, j, policy.chunk * ACTION_DIM))
+    for i in range(policy.euler_steps):
+        u = jnp.full((b, j, 1), i / policy.euler_steps)
+        x = x + _velocity(net, part, x, u) / policy.euler_steps
+    targets = normalise.restore(params["statistics"], x.reshape(b, j, policy.chunk, ACTION_DIM))
+    return normalise.decode_chunk(targets, features.heading(obs, policy.yaw_frame)[:, None], policy.cumulative)
+
+
+@functools.partial(jax.jit, static_argnames=("policy",))
+def attended(policy: FlowPolicy, params: Params, obs: Observation) -> Array:
+    """Tokens [b, 2] that the named heads take for target and reference (for reports of grounding)."""
+    shape = features.shape_features(obs)
+    scores = grounding.token_scores(params["net"]["grounding"], obs.instruction, obs.text, shape, obs.present)
+    return scores[:, : grounding.NAMED_HEADS].argmax(-1)

@@ -1,0 +1,135 @@
+"""Which object do the words mean? Instruction queries attend over the tokens' text embeddings.
+
+Heads 0 and 1 are named: they look for the target and for the reference, see words alone (never geometry), and are trained by their own
+loss, on scenes and on language without scenes. Further heads are free and also see boxes and articulation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from coda_jax.learning.policies.layers import dense, init_dense
+from coda_jax.types import Array, _pytree
+
+NAMED_HEADS = 2
+ABSENT = -1e9
+
+
+@_pytree
+class LanguageSet:
+    """Instructions with the names they mean, without any scene; rows beyond ``size`` are padding.
+
+    names: [n, d] embeddings of distinct object names. named: [n] bool, False for padding. instructions: [l, d]. roles: [l, 2] int32 rows of
+    ``names`` that are target and reference (-1: none). size: [] int32, the number of instructions.
+    """
+
+    names: Array
+    named: Array
+    instructions: Array
+    roles: Array
+    size: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Phrase:
+    """An instruction and the names ("red mug") of its target and reference."""
+
+    instruction: str
+    target: str
+    reference: str | None
+
+
+def language_set(
+    phrases: Sequence[Phrase], names: Sequence[str], embed: Callable[[Sequence[str]], np.ndarray], multiple: int
+) -> LanguageSet:
+    """Embed phrases and the names to tell apart; both are padded to a multiple of ``multiple`` so that few shapes occur.
+
+    Raises:
+      ValueError: no phrases, or a phrase's name is not among ``names``.
+    """
+    if not phrases:
+        raise ValueError("a language set needs at least one phrase")
+    row = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    for phrase in phrases:
+        for name in (phrase.target, phrase.reference):
+            if name is not None and name not in row:
+                raise ValueError(f"{phrase.instruction!r} means {name!r}, which is not among the {len(row)} names: add it to names")
+    roles = [(row[p.target], -1 if p.reference is None else row[p.reference]) for p in phrases]
+    n, m = len(row), len(phrases)
+    names_padded, phrases_padded = -(-n // multiple) * multiple, -(-m // multiple) * multiple
+
+    def pad(rows: np.ndarray, length: int) -> Array:
+        return jnp.asarray(np.concatenate([rows, np.zeros((length - len(rows), *rows.shape[1:]), rows.dtype)]))
+
+    return LanguageSet(
+        names=pad(embed(list(row)), names_padded),
+        named=jnp.arange(names_padded) < n,
+        instructions=pad(embed([p.instruction for p in phrases]), phrases_padded),
+        roles=pad(np.asarray(roles, np.int32), phrases_padded),
+        size=jnp.asarray(m, jnp.int32),
+    )
+
+
+def init(key: jax.Array, text_dim: int, shape_dim: int, heads: int, key_dim: int) -> dict:
+    keys = jax.random.split(key, 4)
+    return {
+        "query": init_dense(keys[0], text_dim, heads * key_dim),
+        "name": init_dense(keys[1], text_dim, heads * key_dim),
+        "shape": init_dense(keys[2], shape_dim, (heads - NAMED_HEADS) * key_dim, scale=0.1),
+        "sharpness": jnp.full((heads,), jnp.log(10.0)),
+    }
+
+
+def _unit(x: Array) -> Array:
+    return x * jax.lax.rsqrt(jnp.sum(x * x, axis=-1, keepdims=True) + 1e-6)
+
+
+def _split(x: Array, heads: int) -> Array:
+    return x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads)
+
+
+def token_scores(params: dict, instruction: Array, text: Array, shape: Array, present: Array) -> Array:
+    """Attention logits [b, heads, o]; absent tokens get ABSENT."""
+    heads = params["sharpness"].shape[0]
+    query = _unit(_split(dense(params["query"], instruction), heads))
+    name = _split(dense(params["name"], text), heads)
+    extra = _split(dense(params["shape"], shape), heads - NAMED_HEADS)
+    named = jnp.concatenate([name[..., :NAMED_HEADS, :], name[..., NAMED_HEADS:, :] + extra], axis=-2)
+    scores = jnp.einsum("bhd,bohd->bho", query, _unit(named)) * jnp.exp(params["sharpness"])[:, None]
+    return jnp.where(present[:, None], scores, ABSENT)
+
+
+def name_scores(params: dict, instruction: Array, names: Array, named: Array) -> Array:
+    """Logits [b, 2, n] of target and reference over a list of names [n, d], by words alone."""
+    heads = params["sharpness"].shape[0]
+
+    def project(layer: str, x: Array) -> Array:
+        width = NAMED_HEADS * (params[layer]["w"].shape[1] // heads)
+        return _unit(_split(x @ params[layer]["w"][:, :width] + params[layer]["b"][:width], NAMED_HEADS))
+
+    scores = jnp.einsum("bhd,nhd->bhn", project("query", instruction), project("name", names))
+    return jnp.where(named, scores * jnp.exp(params["sharpness"][:NAMED_HEADS])[:, None], ABSENT)
+
+
+def cross_entropy(scores: Array, roles: Array) -> Array:
+    """Mean over the known roles of -log softmax(scores)[role], [b]. scores: [b, 2, n]; roles: [b, 2], -1 for unknown."""
+    known = roles >= 0
+    picked = jnp.take_along_axis(jax.nn.log_softmax(scores, axis=-1), jnp.maximum(roles, 0)[..., None], axis=-1)[..., 0]
+    return -jnp.where(known, picked, 0.0).sum(-1) / jnp.maximum(known.sum(-1), 1)
+
+
+def language_loss(params: dict, language: LanguageSet, rows: Array) -> Array:
+    """Cross-entropy [r] of the instructions in ``rows`` [r] over every name of the set."""
+    scores = name_scores(params, language.instructions[rows], language.names, language.named)
+    return cross_entropy(scores, language.roles[rows])
+
+
+@jax.jit
+def correct(scores: Array, roles: Array) -> Array:
+    """[b, 2] bool: the role's token has the highest score (unknown roles count as correct)."""
+    return (scores.argmax(-1) == roles) | (roles < 0)

@@ -1,0 +1,36 @@
+"""Dense layers as plain parameter trees."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from coda_jax.types import Array
+
+
+def init_dense(key: jax.Array, fan_in: int, fan_out: int, scale: float = 1.0) -> dict[str, Array]:
+    """Weights of variance scale^2 / fan_in, zero bias."""
+    return {"w": jax.random.normal(key, (fan_in, fan_out)) * scale * fan_in**-0.5, "b": jnp.zeros((fan_out,))}
+
+
+def dense(params: dict[str, Array], x: Array) -> Array:
+    return x @ params["w"] + params["b"]
+
+
+def init_mlp(key: jax.Array, sizes: tuple[int, ...], last_scale: float = 1.0) -> list[dict[str, Array]]:
+    keys = jax.random.split(key, len(sizes) - 1)
+    scales = [1.0] * (len(sizes) - 2) + [last_scale]
+    return [init_dense(k, i, o, s) for k, i, o, s in zip(keys, sizes[:-1], sizes[1:], scales, strict=True)]
+
+
+def mlp(layers: list[dict[str, Array]], x: Array) -> Array:
+    """Dense layers with SiLU between them, none after the last."""
+    for layer in layers[:-1]:
+        x = jax.nn.silu(dense(layer, x))
+    return dense(layers[-1], x)
+
+
+def layer_norm(x: Array) -> Array:
+    """Zero mean and unit variance over the last axis, without learned scale."""
+    x = x - x.mean(-1, keepdims=True)
+    return x * jax.lax.rsqrt(jnp.square(x).mean(-1, keepdims=True) + 1e-6)

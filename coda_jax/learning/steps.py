@@ -1,0 +1,130 @@
+"""Jitted training steps of the policy: pure functions of (settings, state, data)."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from coda_jax.learning import dataset as dataset_lib
+from coda_jax.learning.policies import grounding
+from coda_jax.learning.policies.base import Params
+from coda_jax.learning.policies.flow import FlowPolicy
+from coda_jax.types import Array, _pytree
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """Settings of cloning (defaults in config.py); hashable, a static argument of jit.
+
+    steps: updates in all, over which the rate falls by a cosine. batch: chunks. learning_rate: peak, after ``warmup`` steps.
+    ema: decay of the averaged parameters that act. language_batch: instructions without a scene in each step (0: none).
+    language_weight: of their loss.
+    """
+
+    steps: int
+    batch: int
+    learning_rate: float
+    warmup: int
+    weight_decay: float
+    clip_norm: float
+    ema: float
+    language_batch: int
+    language_weight: float
+
+    def __post_init__(self):
+        if self.steps < 1 or self.batch < 1:
+            raise ValueError(f"training.steps is {self.steps} and training.batch {self.batch}; both must be at least 1")
+        if not 0 <= self.ema < 1:
+            raise ValueError(f"training.ema is {self.ema}; it must be in [0, 1)")
+        if self.warmup >= self.steps:
+            raise ValueError(f"training.warmup is {self.warmup}; it must be below training.steps ({self.steps})")
+
+
+@_pytree
+class TrainState:
+    """params: learned. ema: their running average, what acts. opt: the optimiser's state. step: [] int32."""
+
+    params: Params
+    ema: Params
+    opt: Any
+    step: Array
+
+
+def optimiser(policy: FlowPolicy, training: Training, params: Params) -> optax.GradientTransformation:
+    """AdamW with warm-up and cosine on what the policy calls trainable; the rest does not move."""
+    rate = optax.warmup_cosine_decay_schedule(0.0, training.learning_rate, training.warmup, training.steps, 0.02 * training.learning_rate)
+    learn = optax.chain(optax.clip_by_global_norm(training.clip_norm), optax.adamw(rate, weight_decay=training.weight_decay))
+    labels = jax.tree.map(lambda on: "learn" if on else "keep", policy.trainable(params))
+    return optax.partition({"learn": learn, "keep": optax.set_to_zero()}, labels)
+
+
+def init_state(policy: FlowPolicy, training: Training, params: Params) -> TrainState:
+    return TrainState(
+        params=params,
+        ema=jax.tree.map(jnp.copy, params),  # copies: both are donated to the update
+        opt=optimiser(policy, training, params).init(params),
+        step=jnp.zeros((), jnp.int32),
+    )
+
+
+def train_step(
+    policy: FlowPolicy,
+    training: Training,
+    state: TrainState,
+    data: dataset_lib.Dataset,
+    language: grounding.LanguageSet | None,
+    key: jax.Array,
+) -> tuple[TrainState, Array]:
+    """One update with ``key`` folded with the step; returns the state and [motor, grounding, language] losses."""
+    draw_key, loss_key, language_key = jax.random.split(jax.random.fold_in(key, state.step), 3)
+    batch = dataset_lib.draw(data, draw_key, training.batch, policy.chunk)
+
+    def objective(params):
+        motor, words = policy.losses(params, batch, loss_key)
+        total = motor.mean() + policy.grounding_weight * words.mean()
+        language_loss = jnp.zeros(())
+        if language is not None and training.language_batch:
+            rows = jax.random.randint(language_key, (training.language_batch,), 0, language.size)
+            language_loss = grounding.language_loss(params["net"]["grounding"], language, rows).mean()
+            total = total + training.language_weight * language_loss
+        return total, jnp.stack([motor.mean(), words.mean(), language_loss])
+
+    gradient, losses = jax.grad(objective, has_aux=True)(state.params)
+    updates, opt = optimiser(policy, training, state.params).update(gradient, state.opt, state.params)
+    params = optax.apply_updates(state.params, updates)
+    decay = jnp.minimum(training.ema, (1.0 + state.step) / (10.0 + state.step))  # a short run must not average in its start
+    ema = jax.tree.map(lambda e, p: e + (1 - decay) * (p - e), state.ema, params)
+    return TrainState(params=params, ema=ema, opt=opt, step=state.step + 1), losses
+
+
+@functools.partial(jax.jit, static_argnames=("policy", "training"), donate_argnames=("state",))
+def train_steps(
+    policy: FlowPolicy,
+    training: Training,
+    state: TrainState,
+    data: dataset_lib.Dataset,
+    language: grounding.LanguageSet | None,
+    key: jax.Array,
+    count: Array,
+) -> tuple[TrainState, Array]:
+    """``count`` (traced: any number, one executable) updates without leaving the device; returns the mean losses [3]."""
+
+    def body(_, carry):
+        inner, total = carry
+        inner, losses = train_step(policy, training, inner, data, language, key)
+        return inner, total + losses
+
+    state, total = jax.lax.fori_loop(0, count, body, (state, jnp.zeros(3)))
+    return state, total / count
+
+
+@functools.partial(jax.jit, static_argnames=("policy",))
+def set_statistics(policy: FlowPolicy, params: Params, data: dataset_lib.Dataset, rows: Array) -> Params:
+    """``params`` with action statistics of the chunks that start at ``rows`` [n]."""
+    batch = dataset_lib.gather(data, rows, policy.chunk)
+    return policy.with_statistics(params, batch.obs, batch.actions, batch.mask)
