@@ -160,7 +160,8 @@ class _Checker:
             ranges.append(self.check(arg, depth + 1))
             if combinator.operands == "conditions" and not is_condition(arg):
                 raise ExpressionError(
-                    f"{where}: argument {position + 1} must be true or false, but {_short(arg)} is a number: wrap it, at_least({_short(arg)}, c)"
+                    f"{where}: argument {position + 1} must be true or false, but {_short(arg)} is a number: "
+                    f"wrap it, at_least({_short(arg)}, c)"
                 )
         return _fold_range(expr.op, ranges)
 
@@ -178,7 +179,8 @@ class _Checker:
         for constant in numbers:
             if not low <= constant <= high:
                 raise ExpressionError(
-                    f"{where}: constant {constant:g} is out of range, {_short(value)} lies between {low:g} and {high:g}; {_UNITS[unit(value)]}"
+                    f"{where}: constant {constant:g} is out of range, {_short(value)} lies between {low:g} and {high:g}; "
+                    f"{_UNITS[unit(value)]}"
                 )
         if expr.op == "ramp":
             if np.float32(numbers[0]) == np.float32(numbers[1]):
@@ -335,17 +337,18 @@ def evaluate(table: Table, view: WorldView) -> jax.Array:
     worlds = jnp.arange(measured.shape[0])[:, None]
 
     def row(carry):
-        i, top = carry  # top: [s, b, p], top of the stack first
+        i, held = carry  # held: MAX_STACK arrays [b, p], top of the stack first
 
         def at(leaf):
             return jax.lax.dynamic_index_in_dim(leaf, i, 2, keepdims=False)
 
         op, a, b = at(table.op), at(table.first), at(table.second)
-        x, below = top[0], top[1]
+        x, below = held[0], held[1]
         loaded = measured[worlds, at(table.index)]
         value = jnp.select(
-            [op == code for code in (_AT_LEAST, _AT_MOST, _RAMP, _DIVIDE, _MINIMUM, _MAXIMUM, _ADD, _MULTIPLY)],
+            [op == code for code in (_LOAD, _AT_LEAST, _AT_MOST, _RAMP, _DIVIDE, _MINIMUM, _MAXIMUM, _ADD, _MULTIPLY)],
             [
+                loaded,
                 (x >= a).astype(jnp.float32),
                 (x <= a).astype(jnp.float32),
                 jnp.clip((x - a) / jnp.where(op == _RAMP, b - a, 1.0), 0.0, 1.0),
@@ -355,17 +358,16 @@ def evaluate(table: Table, view: WorldView) -> jax.Array:
                 below + x,
                 below * x,
             ],
-            loaded,
+            x,
         )
-        pushed = jnp.concatenate([value[None], top[:-1]])
-        replaced = jnp.concatenate([value[None], top[1:]])
-        folded = jnp.concatenate([value[None], top[2:], jnp.zeros_like(top[:1])])
-        moved = jnp.where(op == _LOAD, pushed, jnp.where(op >= _MINIMUM, folded, replaced))
-        return i + 1, jnp.where(op == _NOTHING, top, moved)
+        push, fold = op == _LOAD, op >= _MINIMUM
+        deeper = (*held[1:], jnp.zeros_like(x))
+        rest = [jnp.where(push, held[s - 1], jnp.where(fold, deeper[s], held[s])) for s in range(1, MAX_STACK)]
+        return i + 1, (value, *rest)
 
     longest = jnp.max(table.rows)
-    stack_ = jnp.zeros((MAX_STACK, *table.rows.shape), jnp.float32)
-    return jax.lax.while_loop(lambda carry: carry[0] < longest, row, (jnp.int32(0), stack_))[1][0]
+    empty = jnp.zeros(table.rows.shape, jnp.float32)
+    return jax.lax.while_loop(lambda carry: carry[0] < longest, row, (jnp.int32(0), (empty,) * MAX_STACK))[1][0]
 
 
 def markdown_table() -> str:

@@ -128,74 +128,78 @@ def bank_index(name: str, entities: Iterable[int]) -> int:
     return _OFFSETS[name] + position
 
 
-def rotation(quat: Array) -> Array:
-    """Rotation matrices [..., 3, 3] of unit quaternions [..., 4], wxyz."""
-    w, x, y, z = (quat[..., i] for i in range(4))
-    rows = (
+def _rotation(w: Array, x: Array, y: Array, z: Array) -> tuple[tuple[Array, Array, Array], ...]:
+    """Entries of the rotation matrices of unit quaternions, row by row."""
+    return (
         (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
         (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
         (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
     )
-    return jnp.stack([jnp.stack(row, -1) for row in rows], -2)
 
 
 def bank(view: WorldView) -> Array:
     """Every helper for every combination of entities.
 
-    Combinations that no valid expression can name (a table's distance, say) hold numbers without meaning.
+    Combinations that no valid expression can name (a table's distance, say) hold numbers without meaning. Vectors are handled by
+    component, each an array [b, e] or [b, x, y]: XLA's CPU backend vectorises these and not a last axis of three.
 
     Returns:
       float32 [b, BANK_SIZE], read at ``bank_index``.
     """
     worlds = view.pos.shape[0]
-    extra = ENTITIES - TOKENS
 
-    def entities(tokens, table, gripper):  # [b, o, ...] -> [b, e, ...]
-        shape = (worlds, 1, *tokens.shape[2:])
-        return jnp.concatenate([tokens, jnp.broadcast_to(table, shape), jnp.reshape(gripper, shape)], 1).astype(jnp.float32)
+    def components(tokens: Array, gripper: Array | None = None, table: tuple[float, ...] = (0.0, 0.0, 0.0)) -> list[Array]:
+        last = jnp.zeros((worlds, len(table))) if gripper is None else jnp.asarray(gripper)
+        middle = jnp.broadcast_to(jnp.array(table), last.shape)
+        whole = jnp.concatenate([jnp.asarray(tokens, jnp.float32), middle[:, None], last[:, None].astype(jnp.float32)], 1)
+        return [whole[..., i] for i in range(len(table))]
 
-    no_size = jnp.zeros((worlds, 1, 3))
-    pos = entities(view.pos, jnp.zeros(3), view.ee_pos)
-    axes = rotation(entities(view.quat, jnp.array([1.0, 0.0, 0.0, 0.0]), view.ee_quat))
-    half = entities(view.half_extent, jnp.zeros(3), no_size)
-    cavity_pos = entities(view.cavity_pos, jnp.zeros(3), no_size)
-    cavity_half = entities(view.cavity_half, jnp.zeros(3), no_size)
-    contact = jnp.pad(jnp.asarray(view.contact, bool), ((0, 0), (0, extra), (0, extra - 1)))
+    def tokens_only(value: Array) -> Array:
+        return jnp.pad(jnp.asarray(value, jnp.float32), ((0, 0), (0, ENTITIES - TOKENS)))
 
-    apart = pos[:, :, None] - pos[:, None]  # [b, x, y, 3], from y to x
-    in_y = jnp.sum(apart[..., :, None] * axes[:, None], -2)  # the same in y's frame
-    reach = jnp.sum(jnp.abs(axes[:, :, 2]) * half, -1)  # half height of the turned bounding box
-    bottom, top = pos[..., 2] - reach, pos[..., 2] + reach
+    pos = components(view.pos, view.ee_pos)
+    axes = _rotation(*components(view.quat, view.ee_quat, (1.0, 0.0, 0.0, 0.0)))
+    half = components(view.half_extent)
+    cavity_pos, cavity_half = components(view.cavity_pos), components(view.cavity_half)
+    contact = jnp.pad(jnp.asarray(view.contact, bool), ((0, 0), (0, ENTITIES - TOKENS), (0, ENTITIES - TOKENS - 1)))
 
-    up = axes[:, :, 2]  # the vertical in each entity's frame
-    face = jnp.arange(3) == jnp.argmax(jnp.abs(up), -1)[..., None]  # [b, y, 3]: axis of the face that looks upward
-    over = jnp.all((jnp.abs(in_y) <= half[:, None]) | face[:, None], -1)
-    above_face = jnp.sum(jnp.where(face[:, None], jnp.sign(up)[:, None] * in_y - half[:, None], 0.0), -1) >= -ON_TOLERANCE_M
-    on = contact & over & above_face
-    on = on.at[:, :, TABLE].set(contact[:, :, TABLE] & (pos[..., 2] > 0))
+    up = axes[2]  # the vertical in each entity's frame
+    reach = abs(up[0]) * half[0] + abs(up[1]) * half[1] + abs(up[2]) * half[2]  # half height of the turned bounding box
+    bottom, top = pos[2] - reach, pos[2] + reach
 
-    in_cavity = jnp.all(jnp.abs(in_y - cavity_pos[:, None]) <= cavity_half[:, None], -1) & jnp.all(cavity_half > 0, -1)[:, None]
-    x_axis = axes[..., 0]
+    apart = [p[:, :, None] - p[:, None] for p in pos]  # [b, x, y], from y to x
+    in_y = [sum(apart[i] * axes[i][k][:, None] for i in range(3)) for k in range(3)]  # the same in y's frame
+
+    steepest = jnp.maximum(jnp.maximum(abs(up[0]), abs(up[1])), abs(up[2]))
+    over, above_face = contact, jnp.zeros(contact.shape, bool)
+    for k in range(3):
+        is_face = (abs(up[k]) >= steepest)[:, None]  # axis of the face of y's box that looks upward
+        above_face |= is_face & (jnp.sign(up[k])[:, None] * in_y[k] - half[k][:, None] >= -ON_TOLERANCE_M)
+        over &= is_face | (abs(in_y[k]) <= half[k][:, None])
+    on_table = (jnp.arange(ENTITIES) == TABLE) & contact & (pos[2] > 0)[:, :, None]
+
+    in_cavity = jnp.ones(contact.shape, bool)
+    for k in range(3):
+        in_cavity &= (abs(in_y[k] - cavity_pos[k][:, None]) <= cavity_half[k][:, None]) & (cavity_half[k] > 0)[:, None]
 
     low, high = view.articulation_range[..., 0], view.articulation_range[..., 1]
     span = high - low
     opening = jnp.where(span > 0, jnp.clip((view.articulation - low) / jnp.where(span > 0, span, 1.0), 0.0, 1.0), 0.0)
-
-    def tokens_only(value):
-        return jnp.pad(jnp.asarray(value, jnp.float32), ((0, 0), (0, extra)))
+    speed2 = sum(view.linvel[..., k] ** 2 for k in range(3))
+    flat2 = apart[0] ** 2 + apart[1] ** 2
 
     values = {
-        "distance": jnp.sqrt(jnp.sum(apart**2, -1)),
-        "horizontal_distance": jnp.sqrt(jnp.sum(apart[..., :2] ** 2, -1)),
+        "distance": jnp.sqrt(flat2 + apart[2] ** 2),
+        "horizontal_distance": jnp.sqrt(flat2),
         "height_above": bottom[:, :, None] - top[:, None],
-        "grasped": tokens_only(jnp.sum(view.finger_contact, -1) * 0.5),
+        "grasped": tokens_only((view.finger_contact[..., 0] * 0.5) + (view.finger_contact[..., 1] * 0.5)),
         "lifted": tokens_only(view.pos[..., 2] - view.pos0[..., 2]),
         "inside": in_cavity,
-        "on": on,
-        "aligned": jnp.minimum(jnp.abs(jnp.sum(x_axis[:, :, None] * x_axis[:, None], -1)), 1.0),
-        "upright": axes[..., 2, 2],
+        "on": (over & above_face) | on_table,
+        "aligned": jnp.minimum(abs(sum(axes[k][0][:, :, None] * axes[k][0][:, None] for k in range(3))), 1.0),
+        "upright": up[2],
         "opening": tokens_only(opening),
-        "still": tokens_only(jnp.sum(jnp.asarray(view.linvel) ** 2, -1) < STILL_SPEED_M_S**2),
+        "still": tokens_only(speed2 < STILL_SPEED_M_S**2),
         "gripper_opening": view.gripper_opening,
     }
     return jnp.concatenate([jnp.reshape(jnp.asarray(values[h.name], jnp.float32), (worlds, -1)) for h in _REGISTRY], 1)
