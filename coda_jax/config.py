@@ -166,7 +166,7 @@ _AT_LEAST: dict[str, float] = {
     "policy.euler_steps": 1,
     "clone.steps": 1,
     "clone.batch": 1,
-    "clone.learning_rate": 0.0,
+    "clone.learning_rate": 1e-9,
     "evaluate.scenes": 0,
     "evaluate.executed": 1,
 }

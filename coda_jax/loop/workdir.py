@@ -1,0 +1,173 @@
+"""The run folder: who may write it, and which configuration it belongs to. Imports no jax, so that a refusal is instant."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import fcntl
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ml_collections import ConfigDict
+
+import coda_jax
+from coda_jax import config as settings
+from coda_jax import runtime
+from coda_jax.runtime import InputError
+
+CONFIG_FILE = "config.json"
+LOCK_FILE = ".lock"
+
+
+def git_revision() -> str | None:
+    """Commit of the checkout this package runs from, with "+changes" where files differ; None for an installed wheel."""
+    package = Path(coda_jax.__file__).resolve().parent
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(package), *arguments], capture_output=True, text=True, timeout=10, check=True, stdin=subprocess.DEVNULL
+        ).stdout.strip()
+
+    try:
+        if Path(git("rev-parse", "--show-toplevel")) != package.parent:
+            return None  # a wheel inside somebody else's repository
+        return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain", "--", str(package)) else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def read_config(workdir: Path) -> ConfigDict:
+    """The configuration a run folder belongs to, checked like a new one.
+
+    Raises:
+      InputError: the folder or its config.json is missing or damaged, or it has settings that this version does not know.
+    """
+    config = settings.default()
+    stored = _read(workdir).get("config")
+    if not isinstance(stored, dict):
+        raise InputError(f'{workdir / CONFIG_FILE} has no "config"; restore the file or choose another --workdir')
+    known = dict(settings.leaves(config))
+    with config.unlocked():
+        for path, value in settings.leaves(stored):
+            try:
+                settings.check_key(config, path)
+            except InputError as error:
+                raise InputError(f"{workdir / CONFIG_FILE}: {error} The folder was made by another version of coda_jax") from None
+            section, _, key = path.rpartition(".")
+            target = config
+            for name in section.split(".") if section else ():
+                target = target[name]
+            try:
+                target[key] = tuple(value) if isinstance(known[path], (list, tuple)) else value
+            except TypeError:
+                wanted = settings.describe_type(known[path])
+                raise InputError(f"{workdir / CONFIG_FILE}: config.{path} is {value!r}; it must be {wanted}") from None
+    settings.validate(config)
+    return config
+
+
+def check(workdir: Path, config: ConfigDict, free: tuple[str, ...] = ()) -> bool:
+    """Whether the folder already holds a run of this configuration.
+
+    free: sections that may differ (an evaluation may use other ``evaluate`` settings than the run).
+
+    Raises:
+      InputError: it holds a run of another configuration (the difference is named), or other files, or is no folder.
+    """
+    if not workdir.exists():
+        return False
+    if not workdir.is_dir():
+        raise InputError(f"{workdir} is a file; --workdir must name a folder")
+    if not (workdir / CONFIG_FILE).exists():
+        if any(p.name != LOCK_FILE for p in workdir.iterdir()):
+            raise InputError(f"{workdir} holds files but no {CONFIG_FILE}, so it is no run folder; choose an empty or new --workdir")
+        return False
+    stored = _read(workdir)
+    changes = settings.differences(stored.get("config", {}), settings.to_dict(config))
+    changes = [line for line in changes if line.split(":")[0].split(".")[0] not in free]
+    if changes:
+        shown = "\n  ".join(changes[:20] + ([f"and {len(changes) - 20} more"] if len(changes) > 20 else []))
+        raise InputError(f"{workdir} belongs to another configuration (stored -> given):\n  {shown}\nChoose another --workdir, or set these back")
+    return True
+
+
+@contextlib.contextmanager
+def locked(workdir: Path) -> Iterator[None]:
+    """Hold the folder's writer lock; the kernel frees it when the process ends, however it ends.
+
+    Raises:
+      InputError: another process holds it (its pid and host are named), or the folder cannot be made or written.
+    """
+    try:
+        workdir.mkdir(parents=True, exist_ok=True)
+        handle = os.open(workdir / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise InputError(f"cannot write to {workdir}: {error.strerror}; choose another --workdir") from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.read(handle, 300).decode(errors="replace").strip() or "an unknown process"
+            raise InputError(f"{workdir} is being written by {holder}; wait for it, stop it, or choose another --workdir") from None
+        os.ftruncate(handle, 0)
+        os.write(handle, f"pid {os.getpid()} on {socket.gethostname()}\n".encode())
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def open_run(workdir: Path, config: ConfigDict) -> Iterator[Path]:
+    """The folder, locked for writing, with its ``config.json`` in place; new or of the same configuration.
+
+    Raises:
+      InputError: as ``check`` and ``locked``.
+    """
+    existed = check(workdir, config)  # before the lock, so that a refusal leaves no trace
+    with locked(workdir):
+        if existed or check(workdir, config):
+            _warn_of_versions(workdir)
+        else:
+            record = {
+                "config": settings.to_dict(config),
+                "versions": runtime.versions(),
+                "git_revision": git_revision(),
+                "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            }
+            _write_atomically(workdir / CONFIG_FILE, json.dumps(record, indent=1) + "\n")
+        yield workdir
+
+
+def _read(workdir: Path) -> dict[str, Any]:
+    path = workdir / CONFIG_FILE
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist, so {workdir} is no run folder; give the --workdir of a run") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({error}); restore it or choose another --workdir") from None
+    if not isinstance(record, dict):
+        raise InputError(f"{path} is no JSON object; restore it or choose another --workdir")
+    return record
+
+
+def _warn_of_versions(workdir: Path) -> None:
+    before, now = _read(workdir).get("versions", {}), runtime.versions()
+    changed = [f"{k} {before.get(k, 'absent')} -> {now.get(k, 'absent')}" for k in sorted(before.keys() | now.keys()) if before.get(k) != now.get(k)]
+    if changed:
+        print(f"{workdir} was started with other versions, results may differ in the last bits: {', '.join(changed)}", file=sys.stderr)
+
+
+def _write_atomically(path: Path, text: str) -> None:
+    part = path.with_name(path.name + ".part")
+    with open(part, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)

@@ -1,0 +1,305 @@
+"""Entry point: ``python -m coda_jax.main --config=experiments/quickstart.py``. Cheap checks come first, jax is imported after them."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import importlib.util
+import sys
+import textwrap
+import traceback
+from pathlib import Path
+
+from absl import flags, logging
+from ml_collections import ConfigDict
+
+from coda_jax import config as settings
+from coda_jax import runtime
+from coda_jax.runtime import InputError, Stopped
+
+DONE, BUG, BAD_INPUT, RESUMABLE = 0, 1, 2, 3
+
+MODES = {
+    "run": "the whole job of --config, continued where --workdir left off",
+    "evaluate": "evaluate the policy in --workdir on the suites again",
+    "check": "put --program (a file or a folder) through sandbox and validation, one JSON line each",
+    "view": "draw one scene: of --program, or number --index of --suite",
+    "report": "write report.html of --workdir again",
+    "doctor": "check devices, caches, packages, text encoder, sandbox, disk and memory, and say what to do",
+}
+LATER = ("verify", "replay", "compare", "serve")
+
+_EXAMPLES = """\
+  python -m coda_jax.main --config=experiments/quickstart.py
+  python -m coda_jax.main --config=experiments/quickstart.py:smoke --config.clone.steps=200 --workdir=runs/try
+  python -m coda_jax.main --mode=evaluate --workdir=runs/quickstart --config.evaluate.executed=8
+  python -m coda_jax.main --mode=check --program=scenes/"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A parsed command line. ``config`` is None where the mode needs none."""
+
+    mode: str
+    workdir: Path | None
+    config: ConfigDict | None
+    dry_run: bool
+    program: Path | None
+    suite: str
+    index: int
+    output: Path | None
+
+
+def _flags() -> flags.FlagValues:
+    values = flags.FlagValues()
+    flags.DEFINE_string(
+        "config", None, "Experiment file, FILE.py or FILE.py:VARIANT; --config.KEY=VALUE changes one setting.", flag_values=values
+    )
+    flags.DEFINE_string("workdir", None, "Run folder; runs/NAME of the experiment file where left out.", flag_values=values)
+    flags.DEFINE_string("mode", "run", "What to do, see above.", flag_values=values)
+    flags.DEFINE_bool("dry_run", False, "Print the settings and what would run, and start nothing.", flag_values=values)
+    flags.DEFINE_string("program", None, "check, view: a scene program, or (check) a folder of them.", flag_values=values)
+    flags.DEFINE_string("suite", "id", "view: suite of the scene.", flag_values=values)
+    flags.DEFINE_integer("index", 0, "view: number of the scene in its suite.", lower_bound=0, flag_values=values)
+    flags.DEFINE_string("output", None, "view: file to write the picture to.", flag_values=values)
+    return values
+
+
+def usage() -> str:
+    """The text of ``--help``."""
+
+    def entry(name: str, text: str) -> str:
+        return textwrap.fill(text, width=100, initial_indent=f"  {name:<22}", subsequent_indent=" " * 24)
+
+    values = _flags()
+    described = [
+        entry(f"--{name}" + ("" if values[name].boolean else "=..."), f"{values[name].help}" + (f" [{values[name].value}]" if values[name].value else ""))
+        for name in ("config", "workdir", "mode", "dry_run", "program", "suite", "index", "output")
+    ]
+    return "\n".join(
+        [
+            "usage: python -m coda_jax.main --config=FILE.py [--config.KEY=VALUE ...] [--workdir=FOLDER] [--mode=MODE]",
+            "",
+            "modes",
+            *(entry(name, text) for name, text in MODES.items()),
+            "",
+            "flags",
+            *described,
+            "",
+            "examples",
+            _EXAMPLES,
+            "",
+            "exit codes: 0 done, 1 a bug of ours, 2 bad input, 3 stopped and resumable (the same command goes on)",
+        ]
+    )
+
+
+def split_overrides(arguments: list[str]) -> tuple[list[str], list[tuple[str, str | None]]]:
+    """Take ``--config.KEY=VALUE`` and ``--config.KEY VALUE`` out of the arguments, wherever they stand."""
+    rest: list[str] = []
+    overrides: list[tuple[str, str | None]] = []
+    position = 0
+    while position < len(arguments):
+        argument = arguments[position]
+        position += 1
+        name = argument.lstrip("-")
+        if not (argument.startswith("-") and name.startswith("config.")):
+            rest.append(argument)
+            continue
+        key, equals, value = name.removeprefix("config.").partition("=")
+        if equals:
+            overrides.append((key, value))
+        elif position < len(arguments) and not arguments[position].startswith("--"):
+            overrides.append((key, arguments[position]))
+            position += 1
+        else:
+            overrides.append((key, None))
+    return rest, overrides
+
+
+def load_config(argument: str) -> ConfigDict:
+    """Configuration of ``FILE.py`` or ``FILE.py:VARIANT`` (the text goes to its ``get_config``).
+
+    Raises:
+      InputError: the file is missing, fails, or sets what does not exist; file and line are named.
+    """
+    name, colon, variant = argument.partition(":")
+    path = Path(name)
+    if not path.is_file():
+        folder = path.parent
+        known = sorted(p.name for p in folder.glob("*.py")) if folder.is_dir() else []
+        hint = f"; {folder} has: {', '.join(known)}" if known else ""
+        raise InputError(f"there is no experiment file {path}{hint}")
+    spec = importlib.util.spec_from_file_location(f"experiment_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path} is no Python file: an experiment file is FILE.py with get_config()")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        if not hasattr(module, "get_config"):
+            raise InputError("it has no get_config(variant)")
+        config = module.get_config(variant) if colon else module.get_config()
+    except Exception as error:
+        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path) or Path(f.filename) == path.resolve()]
+        if isinstance(error, SyntaxError):
+            lines.append(error.lineno)
+        where = f"{path} line {lines[-1]}" if lines else str(path)
+        # ml_collections' messages name the nearest key themselves
+        kind = "" if isinstance(error, (InputError, AttributeError, SyntaxError)) else f"{type(error).__name__}: "
+        text = str(error.args[0]) if isinstance(error, (KeyError, SyntaxError)) and error.args else str(error)
+        raise InputError(f"{where}: {kind}{text}") from error
+    if not isinstance(config, ConfigDict):
+        raise InputError(f"{path}: get_config returned a {type(config).__name__}; begin with coda_jax.config.default() and return it")
+    return config
+
+
+def _default_workdir(argument: str) -> Path:
+    name, _, variant = argument.partition(":")
+    return Path("runs") / (Path(name).stem + (f"-{variant}" if variant else ""))
+
+
+def _resolve_config(values: flags.FlagValues, overrides: list[tuple[str, str | None]], workdir: Path | None) -> ConfigDict:
+    if values.config is not None:
+        config = load_config(values.config)
+        settings.check_types(config, settings.default())
+    elif values.mode != "run" and workdir is not None:
+        from coda_jax.loop import workdir as folders
+
+        config = folders.read_config(workdir)
+    else:
+        needed = "--config=FILE.py" if values.mode == "run" else "--workdir=FOLDER of a run, or --config=FILE.py"
+        raise InputError(f"--mode={values.mode} needs {needed}, e.g. --config=experiments/quickstart.py")
+    for key, text in overrides:
+        if text is None:
+            settings.check_key(config, key)
+            if not isinstance(dict(settings.leaves(config))[key], bool):
+                raise InputError(f"--config.{key} needs a value: --config.{key}={dict(settings.leaves(config))[key]}")
+            text = "true"
+        settings.override(config, key, text)
+    settings.validate(config)
+    return config
+
+
+def parse(arguments: list[str]) -> Command:
+    """Parse and check a command line, without importing jax.
+
+    Raises:
+      InputError: an unknown flag, mode, setting or file, or a value of the wrong type or out of range.
+    """
+    rest, overrides = split_overrides(arguments)
+    values = _flags()
+    try:
+        stray = values(["coda_jax", *rest])[1:]
+    except flags.Error as error:
+        raise InputError(f"{error}; --help lists the flags") from None
+    if stray:
+        raise InputError(f'"{stray[0]}" is no flag; write --config=FILE.py (--help lists the flags)')
+    mode = values.mode
+    if mode in LATER:
+        raise InputError(f"--mode={mode} is not built yet; there are: {', '.join(MODES)}")
+    if mode not in MODES:
+        raise InputError(f'--mode="{mode}" does not exist; use one of: {", ".join(MODES)}')
+    workdir = Path(values.workdir) if values.workdir else None
+    program = Path(values.program) if values.program else None
+    if program is not None and not program.exists():
+        raise InputError(f"--program={program} does not exist")
+    if mode == "check" and program is None:
+        raise InputError("--mode=check needs --program=FILE_OR_FOLDER")
+    config = None
+    if mode in ("run", "evaluate") or (mode in ("view", "doctor", "check") and values.config is not None) or overrides:
+        config = _resolve_config(values, overrides, workdir)
+    if workdir is None and values.config is not None:
+        workdir = _default_workdir(values.config)
+    if mode in ("evaluate", "report") and workdir is None:
+        raise InputError(f"--mode={mode} needs --workdir=FOLDER of a run")
+    output = Path(values.output) if values.output else None
+    return Command(mode, workdir, config, values.dry_run, program, values.suite, values.index, output)
+
+
+def dispatch(command: Command) -> int:
+    """Run a parsed command and return its exit code."""
+    from coda_jax.loop import workdir as folders
+
+    mode, workdir, config = command.mode, command.workdir, command.config
+    if mode == "run":
+        assert workdir is not None and config is not None
+        if command.dry_run:
+            folders.check(workdir, config)
+            runtime.setup()
+            from coda_jax.loop import coevolve
+
+            coevolve.run(config, workdir, dry_run=True)
+            return DONE
+        with runtime.orderly_stop(), folders.open_run(workdir, config):
+            runtime.setup()
+            from coda_jax.loop import coevolve
+
+            coevolve.run(config, workdir, dry_run=False)
+        return DONE
+    if mode == "evaluate":
+        assert workdir is not None and config is not None
+        if not folders.check(workdir, config, free=("evaluate",)):
+            raise InputError(f"{workdir} holds no run; give the --workdir of one")
+        runtime.setup()
+        from coda_jax.loop import evaluate
+
+        if command.dry_run:
+            evaluate.run(config, workdir, dry_run=True)
+            return DONE
+        with runtime.orderly_stop(), folders.locked(workdir):
+            evaluate.run(config, workdir, dry_run=False)
+        return DONE
+    if mode == "report":
+        assert workdir is not None
+        folders.read_config(workdir)
+        from coda_jax.evaluation.report import write_report
+
+        print(write_report(workdir))
+        return DONE
+    if mode == "view":
+        runtime.setup()
+        from coda_jax.loop import view
+
+        view.run(command.config or settings.default(), command.program, command.suite, command.index, command.output)
+        return DONE
+    if mode == "check":
+        assert command.program is not None
+        from coda_jax.loop import check
+
+        return DONE if check.run(command.program) else BAD_INPUT
+    from coda_jax.loop import doctor
+
+    return DONE if doctor.run() else BAD_INPUT
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command line (without the program's name); messages go to stderr, the exit code is returned."""
+    if not arguments or any(a in ("-h", "--help", "-help", "--helpshort", "--helpfull") for a in arguments):
+        print(usage())
+        return DONE if arguments else BAD_INPUT
+    try:
+        return dispatch(parse(arguments))
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except Stopped as stopped:
+        print(stopped, file=sys.stderr)
+        return RESUMABLE
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from the last commit", file=sys.stderr)
+        return RESUMABLE
+    except BrokenPipeError:  # the reader of our output closed it, e.g. `| head`
+        sys.stderr.close()
+        return RESUMABLE
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            print(f"error: the disk is full ({error.filename}); free some space, the same command goes on from the last commit", file=sys.stderr)
+            return RESUMABLE
+        traceback.print_exc()
+        print(f"error: a bug in coda_jax ({type(error).__name__} above); please report it with the command and the versions", file=sys.stderr)
+        return BUG
+
+
+if __name__ == "__main__":
+    logging.set_verbosity(logging.WARNING)  # of the libraries; our own messages are printed
+    sys.exit(main(sys.argv[1:]))
