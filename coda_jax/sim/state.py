@@ -1,0 +1,109 @@
+"""The named arrays of a moment (WorldView), read from the generalised coordinates and contact sensors of a batch of worlds."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from coda_jax.sim.bucket import Bucket
+from coda_jax.sim.compile import CompiledScene, contact_sensors
+from coda_jax.types import FIXTURE_SLOTS, FREE_SLOTS, TOKENS, Array, WorldView
+
+ARM_Q = 9  # seven joints and two fingers come first in qpos and qvel
+
+
+def rotation_matrices(quat: Array) -> Array:
+    """[..., 3, 3] of wxyz quaternions [..., 4]."""
+    w, x, y, z = quat[..., 0], quat[..., 1], quat[..., 2], quat[..., 3]
+    rows = [
+        1 - 2 * (y * y + z * z),
+        2 * (x * y - w * z),
+        2 * (x * z + w * y),
+        2 * (x * y + w * z),
+        1 - 2 * (x * x + z * z),
+        2 * (y * z - w * x),
+        2 * (x * z - w * y),
+        2 * (y * z + w * x),
+        1 - 2 * (x * x + y * y),
+    ]
+    return np.stack(rows, -1).reshape(*quat.shape[:-1], 3, 3)
+
+
+@functools.cache
+def _contact_places(bucket: Bucket) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where each contact sensor goes: flat places in finger_contact [o * 2] and in contact [o * (o + 1)] (and the mirrored one)."""
+    token = {f"o{i}": i for i in range(FREE_SLOTS)} | {f"f{i}": FREE_SLOTS + i for i in range(FIXTURE_SLOTS)} | {"table": TOKENS}
+    fingers, direct, mirrored = [], [], []
+    for name, _, _ in contact_sensors(bucket):
+        a, b = name.split("_")
+        if b in ("left", "right"):
+            fingers.append(token[a] * 2 + (b == "right"))
+        else:
+            i, j = token[a], token[b]
+            direct.append(i * (TOKENS + 1) + j)
+            mirrored.append(j * (TOKENS + 1) + i if j < TOKENS else direct[-1])
+    return np.array(fingers), np.array(direct), np.array(mirrored)
+
+
+def contacts(bucket: Bucket, sensordata: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(finger_contact [b, o, 2], contact [b, o, o + 1]) bool, from the bucket's contact sensors [b, s]."""
+    found = sensordata > 0
+    b = found.shape[0]
+    fingers, direct, mirrored = _contact_places(bucket)
+    finger_contact, contact = np.zeros((b, TOKENS * 2), bool), np.zeros((b, TOKENS * (TOKENS + 1)), bool)
+    finger_contact[:, fingers] = found[:, : len(fingers)]
+    contact[:, direct] = contact[:, mirrored] = found[:, len(fingers) :]
+    return finger_contact.reshape(b, TOKENS, 2), contact.reshape(b, TOKENS, TOKENS + 1)
+
+
+class ViewBuilder:
+    """Builds WorldViews of one batch; holds what does not change while its scenes stay."""
+
+    def __init__(self, bucket: Bucket, scenes: Sequence[CompiledScene]):
+        self.bucket = bucket
+        self._half_extent = np.stack([s.half_extent for s in scenes]).astype(np.float32)
+        self._cavity_pos = np.stack([s.cavity_pos for s in scenes]).astype(np.float32)
+        self._cavity_half = np.stack([s.cavity_half for s in scenes]).astype(np.float32)
+        self._present = np.stack([s.present for s in scenes])
+        self._fixture_pos = np.stack([s.fixture_pos for s in scenes])
+        self._fixture_quat = np.stack([s.fixture_quat for s in scenes])
+
+    def build(self, qpos, qvel, sensordata, ee_pos, ee_quat, control_step, start: WorldView | None) -> WorldView:
+        """The view of a moment; ``start`` is the view at the reset, whose poses become pos0 and quat0 (None: this is the reset)."""
+        b, n = qpos.shape[0], self.bucket.free
+        pos, quat = np.zeros((b, TOKENS, 3)), np.zeros((b, TOKENS, 4))
+        quat[:, :, 0] = 1.0
+        linvel, angvel = np.zeros((b, TOKENS, 3)), np.zeros((b, TOKENS, 3))
+        free_q = qpos[:, ARM_Q:].reshape(b, n, 7)
+        free_v = qvel[:, ARM_Q:].reshape(b, n, 6)
+        pos[:, :n], quat[:, :n], linvel[:, :n] = free_q[:, :, :3], free_q[:, :, 3:], free_v[:, :, :3]
+        # A free joint's angular velocity is given in the body's frame.
+        angvel[:, :n] = (rotation_matrices(free_q[:, :, 3:]) @ free_v[:, :, 3:, None])[..., 0]
+        pos[:, FREE_SLOTS:], quat[:, FREE_SLOTS:] = self._fixture_pos, self._fixture_quat
+        absent = ~self._present
+        pos[absent], linvel[absent], angvel[absent] = 0.0, 0.0, 0.0
+        quat[absent] = (1.0, 0.0, 0.0, 0.0)
+        finger_contact, contact = contacts(self.bucket, sensordata)
+        pos, quat = pos.astype(np.float32), quat.astype(np.float32)
+        return WorldView(
+            ee_pos=ee_pos.astype(np.float32),
+            ee_quat=ee_quat.astype(np.float32),
+            gripper_opening=(qpos[:, 7] + qpos[:, 8]).astype(np.float32),
+            pos=pos,
+            quat=quat,
+            linvel=linvel.astype(np.float32),
+            angvel=angvel.astype(np.float32),
+            half_extent=self._half_extent,
+            cavity_pos=self._cavity_pos,
+            cavity_half=self._cavity_half,
+            articulation=np.zeros((b, TOKENS), np.float32),
+            articulation_range=np.zeros((b, TOKENS, 2), np.float32),
+            finger_contact=finger_contact,
+            contact=contact,
+            present=self._present,
+            pos0=pos if start is None else start.pos0,
+            quat0=quat if start is None else start.quat0,
+            control_step=control_step,
+        )
