@@ -1,0 +1,127 @@
+"""What a scene program returns, as strict records: every field optional that our own code can fill in."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Annotated, Literal, get_args
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import dataclasses as pydantic_dataclasses
+
+from coda_jax.programs.errors import ErrorKind, ProgramError, quote
+from coda_jax.programs.expressions import Expr
+from coda_jax.programs.plain import Plain
+from coda_jax.scenes.ranges import IDENTIFIER, INSTRUCTION, MAX_FIXTURES, MAX_FREE, RANGES, SYMBOL
+
+_record = functools.partial(pydantic_dataclasses.dataclass, frozen=True, config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
+
+
+def _between(field: str):
+    low, high, _ = RANGES[field]
+    return Field(ge=low, le=high)
+
+
+Symbol = Annotated[str, Field(pattern=SYMBOL)]
+Identifier = Annotated[str, Field(pattern=IDENTIFIER)]
+RoleName = Literal["target", "reference", "distractor", "obstacle", "support", "container"]
+RelationName = Literal["on", "inside", "beside", "near", "left_of", "right_of", "behind", "in_front_of", "under", "above"]
+FamilyName = Literal["pick_place", "articulated", "put_inside", "stack_insert"]
+ROLES, RELATIONS, FAMILIES = get_args(RoleName), get_args(RelationName), get_args(FamilyName)
+
+
+@_record
+class ThingDraft:
+    """One ``thing(...)``. Without ``z`` it rests on its support; without mass, friction or colour it has its asset's."""
+
+    name: Symbol
+    x: Annotated[float, _between("x")]
+    y: Annotated[float, _between("y")]
+    asset: Identifier | None = None
+    category: Identifier | None = None
+    instance: Annotated[int, Field(ge=0, le=9999)] | None = None
+    on: Symbol = "table"
+    role: RoleName | None = None
+    colour: Symbol | None = None
+    yaw_rad: Annotated[float, _between("yaw_rad")] = 0.0
+    scale: Annotated[float, _between("scale")] = 1.0
+    mass_kg: Annotated[float, _between("mass_kg")] | None = None
+    friction: Annotated[float, _between("friction")] | None = None
+    z: Annotated[float, _between("z")] | None = None
+    region: Symbol = "table"
+    clearance_m: Annotated[float, _between("clearance_m")] = 0.0
+
+
+@_record
+class RelationDraft:
+    name: RelationName
+    subject: Symbol
+    reference: Symbol
+
+
+@_record
+class RoleDraft:
+    object: Symbol
+    role: RoleName
+
+
+@_record
+class SceneDraft:
+    """One ``scene(...)``. Without ``relations`` the supports are the relations; ``roles`` replaces the things' own in order and number."""
+
+    instruction: Annotated[str, Field(pattern=INSTRUCTION)]
+    objects: Annotated[tuple[ThingDraft, ...], Field(min_length=1, max_length=MAX_FREE + MAX_FIXTURES)]
+    goal: Expr
+    layout: Identifier = "free"
+    family: FamilyName = "pick_place"
+    relations: Annotated[tuple[RelationDraft, ...], Field(max_length=24)] | None = None
+    roles: Annotated[tuple[RoleDraft, ...], Field(max_length=24)] | None = None
+
+
+_ADAPTER: TypeAdapter[SceneDraft] = TypeAdapter(SceneDraft)
+_ACCEPTED = {
+    "name": "a name has 1 to 32 of a-z, 0-9 and _ and begins with a letter, such as mug_1",
+    "instruction": "an instruction has 3 to 160 letters, digits, spaces and , . ' -",
+    "objects": f"a scene has 1 to {MAX_FREE + MAX_FIXTURES} objects, each made with thing(...)",
+    "role": f"use one of {', '.join(ROLES)}",
+    "family": f"use one of {', '.join(FAMILIES)}",
+    "goal": "give an expression such as on('mug_1', 'plate_1')",
+    "relations": f"use initially(relation, a, b) with one of {', '.join(RELATIONS)}",
+}
+for _field in ("subject", "reference", "object", "on", "colour", "region"):
+    _ACCEPTED[_field] = "give a string of 1 to 32 of a-z, 0-9 and _"
+for _field in ("asset", "category", "layout"):
+    _ACCEPTED[_field] = "give a string of 1 to 48 of a-z, 0-9 and _"
+for _field, (_low, _high, _unit) in RANGES.items():
+    _ACCEPTED[_field] = f"give a number between {_low:g} and {_high:g}{_unit}"
+
+
+def parse_draft(value: Plain) -> SceneDraft:
+    """Strictly validate what a program returned.
+
+    Raises:
+      ProgramError: kind INVALID_SCENE; names the field and what it accepts.
+    """
+    if not isinstance(value, dict):
+        raise ProgramError(ErrorKind.INVALID_SCENE, f"result: must be a scene, not {quote(value)}: end with `result = scene(...)`")
+    try:
+        return _ADAPTER.validate_json(json.dumps(value))
+    except ValidationError as error:
+        raise ProgramError(ErrorKind.INVALID_SCENE, _message(error)) from None
+    except RecursionError:
+        raise ProgramError(ErrorKind.INVALID_SCENE, "goal: nested too deep: flatten it, all_of takes many arguments") from None
+
+
+def _message(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = [part for part in first["loc"] if isinstance(part, int) or part.islower()]  # without the names of our records
+    where = "result" if not place else ""
+    for part in place[:6]:
+        where += f"[{part}]" if isinstance(part, int) else f"{'.' if where else ''}{quote(part)[1:-1]}"
+    known = next((part for part in reversed(place) if part in _ACCEPTED), None)
+    accepted = f": {_ACCEPTED[known]}" if isinstance(known, str) else ""
+    if first["type"] == "missing":
+        return f"{where}: is missing{accepted}"
+    if first["type"].startswith("unexpected"):
+        return f"{where}: there is no such field; use the arguments of thing(...) and scene(...)"
+    return f"{where}: {quote(first['input'])} is not accepted{accepted}"

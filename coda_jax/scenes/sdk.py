@@ -1,0 +1,44 @@
+"""The verbs of scene programs, as source text for the sandbox: ``thing``, ``scene``, and one function per helper and combinator.
+
+The verbs only help an author: they build plain dicts and point at the line of a mistake. Nothing relies on them, since a program can
+replace them for itself; coda_jax/scenes/program.py checks everything again.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+
+from coda_jax.programs.expressions import COMBINATORS
+from coda_jax.programs.helpers import HELPERS
+from coda_jax.scenes.ranges import MAX_BUILT, MAX_FIXTURES, MAX_FREE, RANGES
+
+
+@functools.cache
+def expression_source() -> str:
+    """One function per helper and combinator, written from their registries."""
+    lines = []
+    for helper in HELPERS.values():
+        names = ("x", "y")[: len(helper.args)]
+        ids = ", ".join(f'_name("goal: {helper.name}", {n})' for n in names)
+        lines.append(f'def {helper.name}({", ".join(names)}):\n    return _expression("{helper.name}", [{ids}])\n')
+    for combinator in COMBINATORS.values():
+        if combinator.operands == "one":
+            names = ("low", "high") if combinator.numbers == 2 else ("limit",)
+            values = ", ".join(f'_number("goal: {combinator.name}", {n}, (-1000, 1000, ""))' for n in names)
+            head = f'def {combinator.name}(value, {", ".join(names)}):'
+            lines.append(f'{head}\n    return _expression("{combinator.name}", [_value("{combinator.name}", value), {values}])\n')
+        else:
+            lines.append(f'def {combinator.name}(*values):\n    return _expression("{combinator.name}", _values("{combinator.name}", values))\n')
+    return "\n".join(lines)
+
+
+@functools.cache
+def scene_sdk() -> str:
+    """The whole source that runs in the sandbox before a scene program."""
+    constants = (
+        f'_LETTERS = "abcdefghijklmnopqrstuvwxyz"\n_RANGES = {RANGES!r}\n'
+        f"_MOST_BUILT = {MAX_BUILT}\n_MOST_FREE = {MAX_FREE}\n_MOST_FIXED = {MAX_FIXTURES}\n"
+    )
+    verbs = importlib.resources.files("coda_jax.scenes").joinpath("sdk_source.py.txt").read_text(encoding="ascii")
+    return f"{constants}\n{verbs}\n\n{expression_source()}"
