@@ -62,4 +62,4 @@ def _met(predicates: np.ndarray, phases: Sequence[str]) -> np.ndarray:
     values = np.asarray(predicates)
     if values.ndim != 2 or values.shape[1] != 1 + len(phases):
         raise ValueError(f"predicates have shape {values.shape}; expected [t, {1 + len(phases)}]: nu, then {', '.join(phases)}")
-    return (values > TRUE_ABOVE).any(axis=0)
+    return np.asarray((values > TRUE_ABOVE).any(axis=0))

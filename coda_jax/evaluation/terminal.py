@@ -126,20 +126,20 @@ def print_suites(
     suites: Mapping[str, Mapping[str, Mapping[Moment, Tally]]], *, title: str = "Success by suite", stream: TextIO | None = None
 ) -> None:
     """Print the final table: boxed on a terminal, aligned plain lines elsewhere."""
-    stream = stream or sys.stdout
+    out = stream or sys.stdout
     header = ("family", "suite", "moment", "k/n", "success", "95 % interval")
     rows = suite_rows(suites)
-    if stream.isatty():
+    if out.isatty():
         table = Table(title=Text(title), title_justify="left")
         for name in header:
             table.add_column(name, justify="left" if name in ("family", "suite", "moment") else "right")
         for row in rows:
             table.add_row(*(Text(cell) for cell in row))  # Text: names are data, never markup
-        Console(file=stream).print(table)
+        Console(file=out).print(table)
         return
     widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
-    stream.write(title + "\n")
+    out.write(title + "\n")
     for line in [header, *rows]:
         cells = [cell.ljust(w) if i < 3 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))]
-        stream.write("  ".join(cells).rstrip() + "\n")
-    stream.flush()
+        out.write("  ".join(cells).rstrip() + "\n")
+    out.flush()

@@ -2,6 +2,7 @@
 
 import json
 import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from coda_jax.evaluation.metrics import MetricsWriter, Summary, Tally
 
 
 def summary(**changes):
-    fields = dict(
+    fields: dict[str, Any] = dict(
         seed=1,
         wall_s=2.5,
         accepted=3,
@@ -102,7 +103,7 @@ def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
 
 def record(**changes):
-    fields = dict(
+    fields: dict[str, Any] = dict(
         family="pick_place",
         suite="id",
         split="validation",

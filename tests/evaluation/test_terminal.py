@@ -5,7 +5,7 @@ import io
 import pytest
 
 from coda_jax.evaluation import terminal
-from coda_jax.evaluation.metrics import Tally
+from coda_jax.evaluation.metrics import Moment, Tally
 
 
 class Clock:
@@ -59,7 +59,9 @@ def test_slow_rates_are_per_minute():
 
 
 def test_table_plain_and_boxed():
-    suites = {"pick_place": {"id": {"before": Tally(0, 10), "after": Tally(8, 10)}, "[red]x": {"after": Tally(0, 0)}}}
+    suites: dict[str, dict[str, dict[Moment, Tally]]] = {
+        "pick_place": {"id": {"before": Tally(0, 10), "after": Tally(8, 10)}, "[red]x": {"after": Tally(0, 0)}}
+    }
     plain = io.StringIO()
     terminal.print_suites(suites, stream=plain)
     lines = plain.getvalue().splitlines()

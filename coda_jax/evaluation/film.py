@@ -1,0 +1,91 @@
+"""Film strips and short animations of rollouts, from rendered frames."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from coda_jax.evaluation.metrics import atomic_write
+
+_BACKGROUND, _INK, _MUTED = (255, 255, 255), (31, 41, 55), (107, 114, 128)
+_GOOD, _BAD = (21, 128, 61), (185, 28, 28)
+_GAP = 4
+_CAPTION = 18
+_TITLE = 22
+
+
+def pick_steps(steps: int, frames: int = 7) -> np.ndarray:
+    """Indices of ``frames`` evenly spaced control steps of 0..steps-1, the first and the last always among them.
+
+    Raises:
+      ValueError: no steps, or no frames.
+    """
+    if steps < 1 or frames < 1:
+        raise ValueError(f"a film strip needs at least one step and one frame; got {steps} and {frames}")
+    return np.unique(np.rint(np.linspace(0, steps - 1, min(frames, steps))).astype(int))
+
+
+def film_strip(frames: np.ndarray, captions: Sequence[str], *, title: str = "", success: bool | None = None) -> Image.Image:
+    """One row of frames with a caption under each and a title above.
+
+    Args:
+      frames: [f, height, width, 3] uint8. captions: one per frame, e.g. "12 grasp"; cut to the frame's width.
+      success: colours the bar over the row green or red; None leaves it grey.
+
+    Raises:
+      ValueError: no frames, or not one caption per frame.
+    """
+    if len(frames) == 0 or len(frames) != len(captions):
+        raise ValueError(f"{len(frames)} frames with {len(captions)} captions: a strip needs at least one frame and one caption for each")
+    count, height, width, _ = frames.shape
+    top = (_TITLE if title else 0) + 4
+    strip = Image.new("RGB", (count * width + (count - 1) * _GAP, top + height + _CAPTION), _BACKGROUND)
+    draw = ImageDraw.Draw(strip)
+    font = ImageFont.load_default(size=12)
+    if title:
+        draw.text((1, 3), _fit(draw, title, font, strip.width - 2), fill=_INK, font=font)
+    colour = _MUTED if success is None else _GOOD if success else _BAD
+    draw.rectangle((0, top - 4, strip.width, top - 2), fill=colour)
+    for i, (frame, caption) in enumerate(zip(frames, captions, strict=True)):
+        left = i * (width + _GAP)
+        strip.paste(Image.fromarray(np.asarray(frame, np.uint8)), (left, top))
+        last = i == count - 1 and success is not None
+        draw.text((left + 2, top + height + 2), _fit(draw, caption, font, width - 4), fill=colour if last else _MUTED, font=font)
+    return strip
+
+
+def write_strip(path: Path, strip: Image.Image) -> None:
+    """Write a strip as PNG, atomically."""
+    buffer = io.BytesIO()
+    strip.save(buffer, "PNG", optimize=True)
+    atomic_write(path, buffer.getvalue())
+
+
+def write_animation(path: Path, frames: np.ndarray, *, frames_per_s: float = 10.0, quality: int = 80) -> None:
+    """Write frames [f, height, width, 3] uint8 as an animated WebP that loops, atomically.
+
+    Raises:
+      ValueError: no frames.
+    """
+    if len(frames) == 0:
+        raise ValueError(f"no frames for {path}")
+    images = [Image.fromarray(np.asarray(frame, np.uint8)) for frame in frames]
+    buffer = io.BytesIO()
+    images[0].save(
+        buffer, "WEBP", save_all=True, append_images=images[1:], duration=round(1000 / frames_per_s), loop=0, quality=quality, method=2
+    )
+    atomic_write(path, buffer.getvalue())
+
+
+def _fit(draw: ImageDraw.ImageDraw, text: str, font, width: int) -> str:
+    """The text as one printable line, cut with an ellipsis where it is wider than ``width`` pixels."""
+    line = "".join(c if c.isprintable() else " " for c in text[:400])
+    if draw.textlength(line, font=font) <= width:
+        return line
+    while line and draw.textlength(line + "...", font=font) > width:
+        line = line[:-1]
+    return line + "..."

@@ -1,0 +1,51 @@
+"""Film strips and animations as files."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from coda_jax.evaluation import film
+
+
+def frames(count):
+    """Flat frames of distinct greys."""
+    return np.stack([np.full((24, 64, 3), 20 + 30 * i, np.uint8) for i in range(count)])
+
+
+def test_pick_steps():
+    assert film.pick_steps(9, 3).tolist() == [0, 4, 8]
+    assert film.pick_steps(2, 7).tolist() == [0, 1]
+    assert film.pick_steps(1, 7).tolist() == [0]
+    with pytest.raises(ValueError, match="at least one step"):
+        film.pick_steps(0)
+
+
+def test_strip_shows_frames_in_order_and_the_outcome(tmp_path):
+    strips = [film.film_strip(frames(3), ["0", "5 grasp", "9"], title="put it there", success=s) for s in (True, False)]
+    film.write_strip(tmp_path / "a" / "s.png", strips[0])
+    got = np.asarray(Image.open(tmp_path / "a" / "s.png"))
+    top = got.shape[0] - 18 - 24
+    assert [got[top + 12, x, 0] for x in (32, 100, 168)] == [20, 50, 80]
+    assert tuple(got[top - 3, 5]) == (21, 128, 61)
+    assert tuple(np.asarray(strips[1])[top - 3, 5]) == (185, 28, 28)
+
+
+def test_hostile_captions_are_cut():
+    caption = "x\n\x00\u202e" * 500
+    assert film.film_strip(frames(1), [caption], title=caption).width == 64
+
+
+def test_wrong_counts_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="2 frames with 1 captions"):
+        film.film_strip(frames(2), ["a"])
+    with pytest.raises(ValueError, match="no frames"):
+        film.write_animation(tmp_path / "x.webp", frames(1)[:0])
+
+
+def test_animation_round_trip(tmp_path):
+    film.write_animation(tmp_path / "x.webp", frames(4), frames_per_s=20)
+    with Image.open(tmp_path / "x.webp") as image:
+        assert image.format == "WEBP" and getattr(image, "n_frames", 1) == 4
+        image.seek(3)
+        assert abs(int(np.asarray(image.convert("RGB")).mean()) - 110) < 5
+        assert image.info["duration"] == 50
