@@ -1,0 +1,167 @@
+"""Families of tasks: which goals exist, how they are written, and the phases in which they can fail.
+
+pick_place: move the target on, into or beside a reference. A goal pair is (relation, kind of the reference); the pairs are split, so
+that the held-out ones ask for a known motion in a combination that was never trained.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping
+
+from coda_jax.programs.expressions import Expr
+from coda_jax.programs.verifier import nu
+from coda_jax.scenes.assets import Asset
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.spec import SceneSpec
+
+PAIRS: dict[tuple[str, str], str] = {
+    ("on", "support"): "train",
+    ("inside", "container"): "train",
+    ("beside", "landmark"): "train",
+    ("beside", "support"): "validation",
+    ("beside", "container"): "test",
+}
+FAMILIES = ("pick_place",)
+PHASES = ("approach", "grasp", "transport", "place", "release")
+BESIDE_MARGIN_M = 0.05
+INSIDE_MARGIN_M = 0.004
+APPROACH_M = 0.03  # the grip point is this close to a grasp
+LIFTED_M = 0.02
+
+
+@dataclasses.dataclass(frozen=True)
+class Goal:
+    """A goal read back from an expression."""
+
+    relation: str
+    target: str
+    reference: str
+
+
+def pairs(split: str) -> tuple[tuple[str, str], ...]:
+    """Goal pairs of a split, in a fixed order."""
+    return tuple(pair for pair, s in PAIRS.items() if s == split)
+
+
+def reference_kind(asset: Asset) -> str:
+    """ "support", "container", or "landmark" for a free object."""
+    return "landmark" if asset.kind == "object" else asset.kind
+
+
+def radius(asset: Asset) -> float:
+    """Radius of the circle round the asset's footprint, m; for round things (equal sides) half the width."""
+    hx, hy, _ = asset.half_extent_m
+    if abs(hx - hy) < 1e-9 and all(p.shape in ("cylinder", "sphere") for p in asset.primitives):
+        return hx
+    return math.hypot(hx, hy)
+
+
+def beside_limit(target: Asset, reference: Asset) -> float:
+    """Largest horizontal distance of the centres at which target counts as beside reference, m (rounded to a millimetre)."""
+    return round(radius(target) + radius(reference) + BESIDE_MARGIN_M, 3)
+
+
+def goal_expression(relation: str, target: str, reference: str, target_asset: Asset, reference_asset: Asset) -> Expr:
+    """The goal as an expression over object ids; assets are the scaled ones, since "beside" is measured with their radii.
+
+    Raises:
+      ValueError: the family has no such relation.
+    """
+    if relation in ("on", "inside"):
+        return Expr(relation, (target, reference))
+    if relation == "beside":
+        near = Expr("at_most", (Expr("horizontal_distance", (target, reference)), beside_limit(target_asset, reference_asset)))
+        return Expr("all_of", (Expr("on", (target, "table")), near))
+    raise ValueError(f"pick_place has no relation {relation!r}: use on, inside or beside")
+
+
+def goals_in(goal: Expr) -> tuple[Goal, ...]:
+    """Every relation between two objects that an expression asks for, in reading order."""
+    found: list[Goal] = []
+    if goal.op in ("on", "inside") and len(goal.args) == 2 and goal.args[1] != "table":
+        found.append(Goal(goal.op, str(goal.args[0]), str(goal.args[1])))
+    if goal.op in ("horizontal_distance", "distance") and len(goal.args) == 2 and not {"gripper", "table"} & set(goal.args):
+        found.append(Goal("beside", str(goal.args[0]), str(goal.args[1])))
+    for arg in goal.args:
+        if isinstance(arg, Expr):
+            found.extend(goals_in(arg))
+    return tuple(found)
+
+
+def goal_pairs(goal: Expr, assets: Mapping[str, Asset]) -> frozenset[tuple[str, str]]:
+    """(relation, kind) of every relation in a goal; "beside" is read both ways, since distance is symmetric."""
+    found = set()
+    for g in goals_in(goal):
+        if g.reference in assets:
+            found.add((g.relation, reference_kind(assets[g.reference])))
+        if g.relation == "beside" and g.target in assets and assets[g.target].kind != "object":
+            found.add((g.relation, reference_kind(assets[g.target])))
+    return frozenset(found)
+
+
+@functools.cache
+def _all_assets() -> Catalogue:
+    return Catalogue.all()
+
+
+def scaled_assets(spec: SceneSpec) -> dict[str, Asset]:
+    """Object id to asset at the scene's scale, of any split.
+
+    Raises:
+      UnknownAsset: the scene names an asset that no split holds.
+    """
+    catalogue = _all_assets()
+    return {o.object: catalogue.get(o.asset).scaled(o.scale) for o in spec.attributes.objects}
+
+
+def read_goal(spec: SceneSpec) -> Goal:
+    """The relation a pick_place scene asks for.
+
+    Raises:
+      ValueError: the goal holds none, or the scene has not exactly one target.
+    """
+    found = goals_in(spec.task.goal)
+    targets = spec.with_role("target")
+    if not found or len(targets) != 1:
+        raise ValueError(
+            f"a {spec.task.family} scene needs one target and a goal such as on(mug_1, plate_1); "
+            f"this one has targets {', '.join(targets) or 'none'} and the goal {spec.task.goal}"
+        )
+    first = found[0]
+    # distance(plate_1, mug_1) asks the same as distance(mug_1, plate_1)
+    return Goal(first.relation, first.reference, first.target) if first.reference == targets[0] else first
+
+
+def phases(spec: SceneSpec) -> tuple[tuple[str, Expr], ...]:
+    """Phase predicates in order; a rollout failed in the first one that it never met. The last one is nu.
+
+    approach: grip point near the best grasp. grasp: both fingers touch and the target is 0.02 m up. transport: its centre is over the
+    reference (beside: within the limit). place: the goal. release: nu.
+    """
+    goal = read_goal(spec)
+    assets = scaled_assets(spec)
+    target, reference = assets[goal.target], assets[goal.reference]
+    reach = max((math.dist(g.pos_m, (0.0, 0.0, 0.0)) for g in target.grasps), default=0.0) + APPROACH_M
+    over = min(reference.half_extent_m[:2]) if goal.relation in ("on", "inside") else beside_limit(target, reference)
+    t = goal.target
+    return (
+        ("approach", Expr("at_most", (Expr("distance", ("gripper", t)), round(reach, 3)))),
+        ("grasp", Expr("all_of", (Expr("at_least", (Expr("grasped", (t,)), 1.0)), Expr("at_least", (Expr("lifted", (t,)), LIFTED_M))))),
+        ("transport", Expr("at_most", (Expr("horizontal_distance", (t, goal.reference)), round(over, 3)))),
+        ("place", spec.task.goal),
+        ("release", nu(spec.task.goal, t)),
+    )
+
+
+def can_hold(relation: str, target: Asset, reference: Asset) -> bool:
+    """Whether the target can be in the relation: its centre must come to rest within a container's inner box, or over a support's face."""
+    if relation == "inside":
+        hx, hy, hz = target.half_extent_m
+        cx, cy, cz = reference.cavity_half_m
+        return max(hx, hy) + 2 * INSIDE_MARGIN_M <= min(cx, cy) and hz + INSIDE_MARGIN_M <= 2 * cz
+    if relation == "on":
+        return max(target.half_extent_m[:2]) <= 1.4 * min(reference.half_extent_m[:2])
+    return True

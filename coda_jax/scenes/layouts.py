@@ -1,0 +1,128 @@
+"""Seed layouts: where fixtures, target and clutter may stand, how close, and how they may be turned. Each belongs to one split.
+
+Training layouts leave room and keep yaws moderate. Held-out ones are harder for a stated reason: clutter that blocks grasps, a target on
+a raised stand, a target in the passage between two fixtures, corners of the table that training never uses, any yaw.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+
+@dataclasses.dataclass(frozen=True)
+class Region:
+    """A rectangle on the table, base frame, m."""
+
+    name: str
+    x: tuple[float, float]
+    y: tuple[float, float]
+
+    def mirrored(self) -> Region:
+        swap = {"left": "right", "right": "left"}
+        name = "_".join(swap.get(word, word) for word in self.name.split("_"))
+        return Region(name, self.x, (-self.y[1], -self.y[0]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """An arrangement rule.
+
+    fixtures: region of the first and of the second fixture (which is the reference is drawn). clearance_m: least gap between any two
+    things. yaw_rad, fixture_yaw_rad: largest turn to either side. others: fewest and most other free objects.
+    close: how many of them stand near the target, at a gap within close_gap_m. raised: the target stands on the first fixture, a stand.
+    passage: the target stands between the two fixtures. why: what makes it hard (held-out ones).
+    """
+
+    layout_id: str
+    split: str
+    fixtures: tuple[Region, Region]
+    target: Region
+    clutter: tuple[Region, ...]
+    clearance_m: float
+    yaw_rad: float
+    fixture_yaw_rad: float
+    others: tuple[int, int]
+    close: int = 0
+    close_gap_m: tuple[float, float] = (0.0, 0.0)
+    raised: bool = False
+    passage: bool = False
+    why: str = ""
+
+
+def _region(name: str, x0: float, x1: float, y0: float, y1: float) -> Region:
+    return Region(name, (x0, x1), (y0, y1))
+
+
+_LEFT_NEAR = _region("left_near", 0.38, 0.46, 0.12, 0.19)
+_LEFT_FAR = _region("left_far", 0.56, 0.62, 0.10, 0.19)
+_RIGHT_NEAR, _RIGHT_FAR = _LEFT_NEAR.mirrored(), _LEFT_FAR.mirrored()
+_MIDDLE = _region("middle", 0.40, 0.60, -0.06, 0.06)
+_LEFT = _region("left", 0.38, 0.60, 0.03, 0.20)
+_RIGHT = _LEFT.mirrored()
+_FAR = _region("far", 0.53, 0.62, -0.19, 0.19)
+_NEAR = _region("near", 0.38, 0.46, -0.19, 0.19)
+_INNER = _region("inner", 0.36, 0.63, -0.22, 0.22)
+_EVERYWHERE = _region("everywhere", 0.33, 0.67, -0.27, 0.27)
+_CORNER_LEFT = _region("corner_left", 0.33, 0.38, 0.20, 0.27)
+_CORNER_RIGHT = _CORNER_LEFT.mirrored()
+_EDGE_LEFT = _region("edge_left", 0.60, 0.66, 0.20, 0.26)
+_EDGE_RIGHT = _EDGE_LEFT.mirrored()
+_HALF_TURN = math.pi
+
+
+def _train(layout_id: str, fixtures: tuple[Region, Region], target: Region) -> Layout:
+    return Layout(layout_id, "train", fixtures, target, (_INNER,), 0.035, 0.8, 0.35, (1, 4))
+
+
+_LAYOUTS = (
+    _train("fixtures_left", (_LEFT_NEAR, _LEFT_FAR), _RIGHT),
+    _train("fixtures_right", (_RIGHT_NEAR, _RIGHT_FAR), _LEFT),
+    _train("fixtures_far", (_LEFT_FAR, _RIGHT_FAR), _NEAR),
+    _train("fixtures_near", (_LEFT_NEAR, _RIGHT_NEAR), _FAR),
+    _train("fixtures_split", (_region("left_mid", 0.44, 0.56, 0.14, 0.19), _region("right_mid", 0.44, 0.56, -0.19, -0.14)), _MIDDLE),
+    _train("fixtures_diagonal", (_LEFT_NEAR, _RIGHT_FAR), _INNER),
+    _train("fixtures_crossed", (_RIGHT_NEAR, _LEFT_FAR), _INNER),
+    Layout(
+        "crowd_ring", "validation", (_LEFT_FAR, _RIGHT_FAR), _NEAR, (_EVERYWHERE,), 0.012, _HALF_TURN, 0.8, (3, 4), 3, (0.012, 0.03),
+        why="three neighbours round the target block part of its grasps and the approach corridor",
+    ),
+    Layout(
+        "raised_left", "validation", (_LEFT_NEAR, _RIGHT_FAR), _LEFT, (_EVERYWHERE,), 0.02, _HALF_TURN, 0.6, (2, 4), raised=True,
+        why="the target stands on a stool: grasp height, and a fall when the approach is low",
+    ),
+    Layout(
+        "passage_across", "validation", (_region("left_wall", 0.44, 0.56, 0.10, 0.16), _region("right_wall", 0.44, 0.56, -0.16, -0.10)),
+        _MIDDLE, (_EVERYWHERE,), 0.014, _HALF_TURN, 0.25, (2, 4), passage=True,
+        why="the target stands in a narrow passage between two fixtures that fingers and palm must not touch",
+    ),
+    Layout(
+        "corner_left", "validation", (_region("mid_far", 0.56, 0.6, -0.05, 0.02), _RIGHT_NEAR), _CORNER_LEFT, (_EVERYWHERE,), 0.014,
+        _HALF_TURN, 0.8, (3, 4), 1, (0.012, 0.03),
+        why="near the table's corner beside the base, where training has no object, with a neighbour close by",
+    ),
+    Layout(
+        "crowd_row", "test", (_LEFT_NEAR, _RIGHT_NEAR), _FAR, (_EVERYWHERE,), 0.012, _HALF_TURN, 0.8, (3, 4), 3, (0.012, 0.03),
+        why="a cluster of four far from the base, part of the grasps blocked",
+    ),
+    Layout(
+        "raised_right", "test", (_RIGHT_FAR, _LEFT_NEAR), _RIGHT, (_EVERYWHERE,), 0.02, _HALF_TURN, 0.6, (2, 4), raised=True,
+        why="the target stands on a stool far to the right",
+    ),
+    Layout(
+        "passage_along", "test", (_region("near_wall", 0.39, 0.41, -0.06, 0.06), _region("far_wall", 0.58, 0.61, -0.06, 0.06)),
+        _region("between", 0.47, 0.53, -0.08, 0.08), (_EVERYWHERE,), 0.014, _HALF_TURN, 0.25, (2, 4), passage=True,
+        why="a passage across the robot's view: the near fixture lies between the base and the target",
+    ),
+    Layout(
+        "corner_far", "test", (_region("mid_near", 0.40, 0.44, -0.05, 0.05), _LEFT_FAR), _EDGE_RIGHT, (_EVERYWHERE,), 0.014,
+        _HALF_TURN, 0.8, (3, 4), 1, (0.012, 0.03),
+        why="the far right corner, at the end of the reach, with a neighbour close by",
+    ),
+)  # fmt: skip
+LAYOUTS: dict[str, Layout] = {layout.layout_id: layout for layout in _LAYOUTS}
+
+
+def layouts(split: str) -> tuple[Layout, ...]:
+    """Layouts of a split, in a fixed order."""
+    return tuple(layout for layout in _LAYOUTS if layout.split == split)
