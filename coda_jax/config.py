@@ -29,13 +29,22 @@ def default(preset: str = "cpu") -> ConfigDict:
     config = ConfigDict(
         {
             "seed": 0,  # of scenes, demonstrations, initial parameters, training and rollouts
-            "preset": "cpu",  # name of the defaults this configuration started from
             "family": "pick_place",
             "horizon": 120,  # control steps of 0.1 s before an episode counts as failed
             "sim": {
                 "backend": "auto",  # auto, native or mjx; auto takes native on a CPU
                 "worlds": 128,  # worlds stepped together, per executable
                 "threads": 0,  # native: threads of the physics pool, 0 for one per core
+            },
+            "sandbox": {  # what one program may use
+                "text_bytes": 64 * 1024,
+                "time_s": 2.0,
+                "grace_s": 1.0,  # how much longer the parent waits before it kills the worker
+                "memory_bytes": 64 * 2**20,
+                "recursion": 200,
+                "output_chars": 10_000,
+                "reply_chars": 200_000,
+                "workers": 2,
             },
             "scenes": {
                 "seeds": 100,  # scene programs written for the seed set
@@ -44,27 +53,45 @@ def default(preset: str = "cpu") -> ConfigDict:
                 "count": 100,  # certified demonstrations to collect
             },
             "policy": {
+                "chunk": 8,  # predicted actions per decision (h)
                 "width": 128,
-                "horizon": 8,  # predicted actions per decision (h)
+                "heads": 4,
+                "key_dim": 32,
                 "euler_steps": 5,
+                "yaw_frame": True,  # relative positions also in the gripper's yaw frame
+                "multi_scale": True,  # relative positions through tanh at two scales
+                "cumulative": True,  # chunks are learned as displacements from the chunk's start
+                "distractor_dropout": 0.3,  # share of tokens without a role hidden in training
+                "grounding_weight": 0.1,
+                "hard_attention": True,
+                "given_roles": False,  # an analysis: tells grounding from motor failures
             },
             "clone": {
                 "steps": 2000,
                 "batch": 256,
                 "learning_rate": 1e-3,
+                "warmup": 50,
+                "weight_decay": 1e-4,
+                "clip_norm": 1.0,
+                "ema": 0.995,
+                "language_batch": 256,  # instructions without a scene in each step, 0 for none
+                "language_weight": 0.1,
+            },
+            "checkpoint": {
+                "every": 500,  # updates between saves
+                "keep": 2,
             },
             "evaluate": {
                 "split": "test",
                 "suites": SUITES,
                 "scenes": 0,  # scenes per suite, 0 for all
-                "executed": 4,  # actions executed of each chunk (e <= policy.horizon)
+                "executed": 4,  # actions executed of each chunk (e <= policy.chunk)
             },
         }
     )
     if preset == "paper":
         config.update(
             {
-                "preset": "paper",
                 "policy": {"width": 512},
                 "clone": {"steps": 20_000},
                 "evaluate": {"executed": 8},
@@ -122,7 +149,7 @@ def check_key(config: ConfigDict, path: str) -> None:
         raise InputError(f'there is no setting config.{path}; did you mean config.{guess} (now {dict(leaves(config))[guess]!r})?')
     section = path.split(".", 1)[0]
     siblings = [k for k in known if k.startswith(section + ".")] or sorted({k.split(".", 1)[0] for k in known})
-    raise InputError(f'there is no setting config.{path}; there are: {", ".join(siblings)}')
+    raise InputError(f'there is no setting config.{path}; there are: {", ".join("config." + k for k in siblings)}')
 
 
 def describe_type(value: Any) -> str:
@@ -154,24 +181,44 @@ def check_types(config: ConfigDict, reference: ConfigDict) -> None:
         raise InputError(f"config.{missing[0]} is missing: begin the experiment file with coda_jax.config.default()")
 
 
-_AT_LEAST: dict[str, float] = {
+AT_LEAST: dict[str, float] = {
     "seed": 0,
     "horizon": 1,
     "sim.worlds": 1,
     "sim.threads": 0,
+    "sandbox.text_bytes": 1,
+    "sandbox.time_s": 0.01,
+    "sandbox.grace_s": 0.01,
+    "sandbox.memory_bytes": 2**20,
+    "sandbox.recursion": 10,
+    "sandbox.output_chars": 0,
+    "sandbox.reply_chars": 1,
+    "sandbox.workers": 1,
     "scenes.seeds": 1,
     "demos.count": 1,
+    "policy.chunk": 1,
     "policy.width": 1,
-    "policy.horizon": 1,
+    "policy.heads": 2,
+    "policy.key_dim": 1,
     "policy.euler_steps": 1,
+    "policy.distractor_dropout": 0,
+    "policy.grounding_weight": 0,
     "clone.steps": 1,
     "clone.batch": 1,
     "clone.learning_rate": 1e-9,
+    "clone.warmup": 0,
+    "clone.weight_decay": 0,
+    "clone.clip_norm": 1e-9,
+    "clone.ema": 0,
+    "clone.language_batch": 0,
+    "clone.language_weight": 0,
+    "checkpoint.every": 1,
+    "checkpoint.keep": 1,
     "evaluate.scenes": 0,
     "evaluate.executed": 1,
 }
-_ONE_OF: dict[str, tuple[str, ...]] = {
-    "preset": PRESETS,
+BELOW: dict[str, float] = {"policy.distractor_dropout": 1, "clone.ema": 1}
+ONE_OF: dict[str, tuple[str, ...]] = {
     "family": ("pick_place",),
     "sim.backend": ("auto", "native", "mjx"),
     "evaluate.split": ("validation", "test"),
@@ -187,22 +234,27 @@ def validate(config: ConfigDict) -> None:
     """
     check_types(config, default())
     values = dict(leaves(config))
-    for path, low in _AT_LEAST.items():
+    for path, low in AT_LEAST.items():
         value = values[path]
         if not (low <= value < float("inf")):  # also refuses NaN
             raise InputError(f"config.{path} is {value!r}; it must be at least {low:g}")
-    for path, choices in _ONE_OF.items():
+    for path, high in BELOW.items():
+        if not values[path] < high:
+            raise InputError(f"config.{path} is {values[path]!r}; it must be below {high:g}")
+    for path, choices in ONE_OF.items():
         value = values[path]
         for one in value if isinstance(value, (list, tuple)) else (value,):
             if one not in choices:
                 guess = difflib.get_close_matches(str(one), choices, n=1)
                 hint = f' (did you mean "{guess[0]}"?)' if guess else ""
                 raise InputError(f'config.{path} is "{one}"{hint}; use {"any" if isinstance(value, (list, tuple)) else "one"} of: {", ".join(choices)}')
-    if config.evaluate.executed > config.policy.horizon:
+    if config.evaluate.executed > config.policy.chunk:
         raise InputError(
-            f"config.evaluate.executed is {config.evaluate.executed}, but only config.policy.horizon = {config.policy.horizon} actions "
+            f"config.evaluate.executed is {config.evaluate.executed}, but only config.policy.chunk = {config.policy.chunk} actions "
             f"are predicted; lower the first or raise the second"
         )
+    if config.clone.warmup >= config.clone.steps:
+        raise InputError(f"config.clone.warmup is {config.clone.warmup}; it must be below config.clone.steps ({config.clone.steps})")
 
 
 def override(config: ConfigDict, path: str, text: str) -> None:

@@ -1,0 +1,35 @@
+"""Test set-up: the process is set up as for a run, and jaxtyping annotations are checked by beartype."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from jaxtyping import install_import_hook
+
+import coda_jax
+from coda_jax import runtime
+
+PACKAGE = Path(coda_jax.__file__).parent
+
+
+def _jaxtyped_modules() -> list[str]:
+    """Modules whose source mentions jaxtyping: only these pay for the checks."""
+    found = []
+    for path in PACKAGE.rglob("*.py"):
+        if "jaxtyping" in path.read_text(encoding="utf-8"):
+            found.append(".".join(("coda_jax", *path.relative_to(PACKAGE).with_suffix("").parts)))
+    return found
+
+
+install_import_hook(_jaxtyped_modules(), "beartype.beartype")
+runtime.setup()
+
+
+@pytest.fixture
+def repository() -> Path:
+    """The checkout; tests that need its files are skipped for an installed wheel."""
+    root = PACKAGE.parent
+    if not (root / "setup.py").exists():
+        pytest.skip("needs the source checkout")
+    return root

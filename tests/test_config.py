@@ -1,0 +1,145 @@
+"""The configuration: errors that name the key, and no setting that changes nothing."""
+
+import ast
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+import coda_jax
+from coda_jax import config as settings
+from coda_jax.runtime import InputError
+
+PACKAGE = Path(coda_jax.__file__).parent
+
+
+@pytest.mark.parametrize("preset", settings.PRESETS)
+def test_presets_are_valid(preset):
+    settings.validate(settings.default(preset))
+
+
+def test_unknown_preset_is_named():
+    with pytest.raises(InputError, match='"papr"'):
+        settings.default("papr")
+
+
+def test_every_number_has_a_range_or_a_choice():
+    for path, value in settings.leaves(settings.default()):
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            assert path in settings.AT_LEAST, f"{path} has no lower limit"
+
+
+def test_no_limit_or_choice_is_left_over():
+    known = dict(settings.leaves(settings.default()))
+    assert not {*settings.AT_LEAST, *settings.BELOW, *settings.ONE_OF} - known.keys()
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "message"),
+    [
+        ("clone.stpes", "3", "did you mean config.clone.steps"),
+        ("steps", "3", "did you mean config.clone.steps"),
+        ("clone", "3", "config.clone is a section"),
+        ("clone.qqqqqq", "3", "there are: config.clone.batch"),
+        ("clone.steps", "many", "it must be a whole number"),
+        ("clone.steps", "2.5", "it must be a whole number"),
+        ("clone.learning_rate", "fast", "it must be a number"),
+        ("policy.cumulative", "perhaps", "it must be true or false"),
+    ],
+)
+def test_bad_override_names_key_and_remedy(path, text, message):
+    with pytest.raises(InputError) as error:
+        settings.override(settings.default(), path, text)
+    assert message in str(error.value)
+    assert f"config.{path}" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "value"),
+    [
+        ("clone.steps", "1_500", 1500),
+        ("clone.learning_rate", "3", 3.0),
+        ("policy.cumulative", "False", False),
+        ("evaluate.suites", "id,tasks", ("id", "tasks")),
+        ("evaluate.suites", "('id',)", ("id",)),
+        ("sim.backend", "mjx", "mjx"),
+    ],
+)
+def test_override_parses_by_type(path, text, value):
+    config = settings.default()
+    settings.override(config, path, text)
+    found = dict(settings.leaves(config))[path]
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [("clone.batch", "0"), ("seed", "-1"), ("clone.learning_rate", "nan"), ("clone.learning_rate", "inf"), ("clone.ema", "1"), ("policy.distractor_dropout", "1.5")],
+)
+def test_out_of_range_is_refused(path, text):
+    config = settings.default()
+    settings.override(config, path, text)
+    with pytest.raises(InputError, match=f"config.{path} is"):
+        settings.validate(config)
+
+
+def test_unknown_choice_names_the_nearest():
+    config = settings.default()
+    settings.override(config, "evaluate.suites", "id,taks")
+    with pytest.raises(InputError, match='did you mean "tasks"'):
+        settings.validate(config)
+
+
+def test_executed_cannot_exceed_the_chunk():
+    config = settings.default()
+    config.evaluate.executed = config.policy.chunk + 1
+    with pytest.raises(InputError, match=r"config\.policy\.chunk"):
+        settings.validate(config)
+
+
+def test_experiment_file_cannot_add_or_retype():
+    config = settings.default()
+    with config.unlocked():
+        config.clone.momentum = 0.9
+    with pytest.raises(InputError, match=r"config\.clone\.momentum"):
+        settings.validate(config)
+    config = settings.default()
+    with config.unlocked(), config.ignore_type():
+        config.clone.steps = "many"
+    with pytest.raises(InputError, match=r"config\.clone\.steps is 'many'; it must be a whole number"):
+        settings.validate(config)
+
+
+def test_differences_name_setting_and_both_values():
+    before, after = settings.default(), settings.default()
+    after.clone.steps = 7
+    lines = settings.differences(settings.to_dict(before), settings.to_dict(after))
+    assert lines == [f"clone.steps: {before.clone.steps} -> 7"]
+    assert settings.differences(settings.to_dict(before), before) == []  # lists of JSON and tuples are the same
+
+
+def test_build_refuses_a_setting_that_changes_nothing():
+    @dataclasses.dataclass(frozen=True)
+    class Part:
+        steps: int
+
+    with pytest.raises(TypeError, match="batch"):
+        settings.build(Part, settings.default().clone)
+
+
+def _attributes_read() -> set[str]:
+    """Names read as attributes, keys or keyword fields anywhere in the package but in config.py and main.py."""
+    names: set[str] = set()
+    for path in PACKAGE.rglob("*.py"):
+        if path in (PACKAGE / "config.py", PACKAGE / "main.py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                names.add(node.attr)
+    return names
+
+
+@pytest.mark.parametrize("path", [p for p, _ in settings.leaves(settings.default())])
+def test_every_setting_is_read(path):
+    assert path.rsplit(".", 1)[-1] in _attributes_read(), f"nothing in coda_jax reads config.{path}"
