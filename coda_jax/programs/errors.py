@@ -12,7 +12,7 @@ _UNPRINTABLE = re.compile(r"[^\x20-\x7e]+")
 _NOT_A_QUOTE = re.compile(r"[^A-Za-z0-9_ .,+\-*/()\[\]=']+")
 
 
-class ErrorKind(str, enum.Enum):
+class ErrorKind(enum.StrEnum):
     """Why a program was refused."""
 
     TEXT = "text"  # refused before any parser read it: size, characters, nesting
@@ -60,7 +60,7 @@ def one_line(text: str, limit: int) -> str:
 
 def quote(value: object, limit: int = MAX_QUOTE) -> str:
     """A value that a program supplied, for use inside a message: bounded, one line, no markup characters."""
-    text = value[: 4 * limit] if isinstance(value, str) else repr(value)[: 4 * limit] if isinstance(value, (bool, int, float)) else type(value).__name__
-    text = _NOT_A_QUOTE.sub("?", text)
+    text = value if isinstance(value, str) else repr(value) if isinstance(value, (bool, int, float)) else type(value).__name__
+    text = _NOT_A_QUOTE.sub("?", text[: 4 * limit])
     shown = text if len(text) <= limit else text[: limit - 3] + "..."
     return f"'{shown}'" if isinstance(value, str) else shown

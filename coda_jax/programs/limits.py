@@ -63,17 +63,19 @@ def check_text(text: str, limits: Limits) -> str:
     if not isinstance(text, str):
         raise ProgramError(ErrorKind.TEXT, f"a program is text, not {type(text).__name__}")
     if len(text) > limits.text_bytes:
-        raise ProgramError(ErrorKind.TEXT, f"the program has {len(text)} bytes, at most {limits.text_bytes} are read: write loops instead of lists")
+        size = f"the program has {len(text)} bytes, at most {limits.text_bytes} are read"
+        raise ProgramError(ErrorKind.TEXT, f"{size}: write loops instead of lists")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for number, line in enumerate(text.split("\n"), 1):
         if len(line) > MAX_LINE:
             raise ProgramError(ErrorKind.TEXT, f"the line has {len(line)} characters, at most {MAX_LINE} are read: break it", number)
         if not line.isascii() or not line.replace("\t", " ").isprintable():
             bad = next(c for c in line if not c.isascii() or not (c.isprintable() or c == "\t"))
-            raise ProgramError(ErrorKind.TEXT, f"character U+{ord(bad):04X}: programs are plain ASCII, also in strings and comments", number)
+            raise ProgramError(ErrorKind.TEXT, f"character U+{ord(bad):04X}: a program is plain ASCII, also in its strings", number)
         indent = len(line.expandtabs(8)) - len(line.expandtabs(8).lstrip())
         if indent > MAX_INDENT and line.strip():
-            raise ProgramError(ErrorKind.TEXT, f"indented by {indent} columns, at most {MAX_INDENT}: put inner blocks into functions", number)
+            what = f"indented by {indent} columns, at most {MAX_INDENT}: put inner blocks into functions"
+            raise ProgramError(ErrorKind.TEXT, what, number)
     _check_nesting(text)
     return text
 

@@ -43,13 +43,15 @@ def parse_reply(text: object, max_chars: int) -> Plain:
 
 
 def _integer(digits: str) -> int:
-    return int(digits) if len(digits) <= 17 else MAX_INT * (-2 if digits[0] == "-" else 2)  # out of range either way; int() of long text is slow
+    if len(digits) <= 17:
+        return int(digits)
+    return MAX_INT * (-2 if digits[0] == "-" else 2)  # out of range either way; int() of long text is slow
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ProgramError(ErrorKind.NOT_DATA, "result has a dict with the same key twice (1 and '1' count as one): use different strings as keys")
+        raise ProgramError(ErrorKind.NOT_DATA, "result: a dict has the same key twice (1 and '1' count as one): use different strings")
     return found
 
 

@@ -30,7 +30,7 @@ CHECKOUTS_PER_WORKER = 1000  # a worker is replaced after so many programs
 
 # Nothing a program can read differs between two evaluations: the same text gives the same scene on every machine.
 _OS_POLICY: Any = {
-    "datetime": datetime.datetime(2000, 1, 1, tzinfo=datetime.timezone.utc),
+    "datetime": datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC),
     "timezone": "utc",
     "sleep": "zero",
     "process_time": "zero",
@@ -41,7 +41,7 @@ _NO_VALUE = "\nNone\n"  # the value of the last expression need not travel
 _READ = "import json as _json\n_text = _json.dumps(result)\n_text if len(_text) <= {limit} else len(_text)\n"
 
 _INTERNALS = ("__", "environ", "'globals'", "'locals'", "'vars'", "'compile'", "'open'", "'breakpoint'", "'input'")
-_NO_HELP = "a program only computes: it has no files, processes, network, environment or interpreter internals; use the scene verbs and plain Python"
+_NO_HELP = "a program only computes, without files, processes, network, environment or interpreter internals; use the verbs"
 
 # Pools of a parent process, kept alive in forked children: collecting them there would end the parent's workers.
 _inherited: list[Any] = []
@@ -196,17 +196,18 @@ def _explain(error: Exception, printed: _Printed, limits: Limits) -> ProgramErro
         return ProgramError(ErrorKind.SYNTAX, f"{said}: correct the text; programs are a subset of Python", line)
     if isinstance(inner, NotImplementedError) and "syntax parser" in said:
         what = said.split("support", 1)[-1].strip()
-        return ProgramError(ErrorKind.SYNTAX, f"{what} is not in the Python subset of programs: write it with functions, loops and dicts", line)
+        return ProgramError(ErrorKind.SYNTAX, f"no {what} in the Python subset of programs: use functions, loops and dicts", line)
     if isinstance(inner, TimeoutError) and not frames:
         return _out_of_time(limits)
     if isinstance(inner, MemoryError):
-        return ProgramError(ErrorKind.LIMIT_MEMORY, f"needed more than {limits.memory_bytes >> 20} MiB of memory: build fewer or smaller values", line)
+        what = f"needed more than {limits.memory_bytes >> 20} MiB of memory: build fewer or smaller values"
+        return ProgramError(ErrorKind.LIMIT_MEMORY, what, line)
     if isinstance(inner, RecursionError):
         return ProgramError(ErrorKind.LIMIT_RECURSION, f"calls or values nested more than {limits.recursion} deep: use a loop", line)
     if frames and frames[-1].filename not in (_SDK, _PROGRAM):
         if isinstance(inner, NameError):
             return ProgramError(ErrorKind.NOT_DATA, "result is missing: end the program with `result = scene(...)`")
-        return ProgramError(ErrorKind.NOT_DATA, f"result is no plain data ({said}): use dicts, lists, strings, numbers, True, False and None")
+        return ProgramError(ErrorKind.NOT_DATA, f"result is no plain data ({said}): use dicts, lists, strings and numbers")
     if frames and frames[-1].filename == _SDK:
         return ProgramError(ErrorKind.INVALID_SCENE, said, line)
     refused = isinstance(inner, (PermissionError, ImportError, OSError)) or "not supported in this environment" in said

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from typing import Annotated, Literal, get_args
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
-from pydantic import dataclasses as pydantic_dataclasses
+from pydantic.dataclasses import dataclass
 
 from coda_jax.programs.errors import ErrorKind, ProgramError, quote
 from coda_jax.programs.expressions import Expr
 from coda_jax.programs.plain import Plain
 from coda_jax.scenes.ranges import IDENTIFIER, INSTRUCTION, MAX_FIXTURES, MAX_FREE, RANGES, SYMBOL
 
-_record = functools.partial(pydantic_dataclasses.dataclass, frozen=True, config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
+_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
 def _between(field: str):
@@ -30,7 +29,7 @@ FamilyName = Literal["pick_place", "articulated", "put_inside", "stack_insert"]
 ROLES, RELATIONS, FAMILIES = get_args(RoleName), get_args(RelationName), get_args(FamilyName)
 
 
-@_record
+@dataclass(frozen=True, config=_STRICT)
 class ThingDraft:
     """One ``thing(...)``. Without ``z`` it rests on its support; without mass, friction or colour it has its asset's."""
 
@@ -52,20 +51,20 @@ class ThingDraft:
     clearance_m: Annotated[float, _between("clearance_m")] = 0.0
 
 
-@_record
+@dataclass(frozen=True, config=_STRICT)
 class RelationDraft:
     name: RelationName
     subject: Symbol
     reference: Symbol
 
 
-@_record
+@dataclass(frozen=True, config=_STRICT)
 class RoleDraft:
     object: Symbol
     role: RoleName
 
 
-@_record
+@dataclass(frozen=True, config=_STRICT)
 class SceneDraft:
     """One ``scene(...)``. Without ``relations`` the supports are the relations; ``roles`` replaces the things' own in order and number."""
 

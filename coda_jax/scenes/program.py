@@ -13,9 +13,10 @@ from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.at_start import true_at_start
 from coda_jax.scenes.draft import SceneDraft, ThingDraft, parse_draft
-from coda_jax.scenes.ranges import MAX_FIXTURES, MAX_FREE, RESERVED_NAMES, known_words, strange_instruction_word, strange_name_word
+from coda_jax.scenes.ranges import MAX_FIXTURES, MAX_FREE, RESERVED_NAMES
 from coda_jax.scenes.sdk import scene_sdk
 from coda_jax.scenes.spec import AttributeFactor, ObjectAttributes, Placement, Relation, Role, SceneSpec, SpatialFactor, TaskFactor
+from coda_jax.scenes.words import known_words, strange_instruction_word, strange_name_word
 
 
 class Catalogue(Protocol):
@@ -93,9 +94,11 @@ def _check_words(draft: SceneDraft, words: frozenset[str]) -> None:
         named += [("name", thing.name), (f"{thing.name}.region", thing.region)]
     for field, value in named:
         if strange := strange_name_word(value, words):
-            _refuse(f"{field}: {quote(value)} holds the word {quote(strange)}: use a category, colour, role or place, such as mug_1 or left_tray")
+            use = "use a category, colour, role or place, such as mug_1 or left_tray"
+            _refuse(f"{field}: {quote(value)} holds the word {quote(strange)}: {use}")
     if strange := strange_instruction_word(draft.instruction, words):
-        _refuse(f"instruction: the word {quote(strange)} is not known here: say it with colours, categories and words such as put, place, on, next to")
+        use = "say it with colours, categories and words such as put, place, on, next to"
+        _refuse(f"instruction: the word {quote(strange)} is not known here: {use}")
 
 
 def _check_names(draft: SceneDraft) -> None:
@@ -162,7 +165,8 @@ def _surface(support: str, heights: Mapping[str, float], assets: Mapping[str, As
 def _attributes(thing: ThingDraft, scaled: Asset) -> ObjectAttributes:
     mass = thing.mass_kg if thing.mass_kg is not None else round(scaled.mass_kg * thing.scale**3, 6)
     friction = thing.friction if thing.friction is not None else scaled.friction
-    return ObjectAttributes(thing.name, scaled.asset_id, float(thing.scale), float(mass), float(friction), thing.colour or scaled.colours[0])
+    colour = thing.colour or scaled.colours[0]
+    return ObjectAttributes(thing.name, scaled.asset_id, float(thing.scale), float(mass), float(friction), colour)
 
 
 def _roles(draft: SceneDraft, things: tuple[ThingDraft, ...], assets: Mapping[str, Asset]) -> tuple[Role, ...]:
@@ -253,17 +257,22 @@ def _number_code(value: float) -> str:
 def _thing_code(spec: SceneSpec, name: str) -> str:
     placed, made = spec.placement(name), spec.attribute(name)
     x, y, z = map(_number_code, placed.pos_m)
-    fields = {"asset": json.dumps(made.asset), "at": f"({x}, {y})", "z": z, "yaw": _number_code(placed.yaw_rad), "on": json.dumps(placed.support)}
+    fields = {"asset": json.dumps(made.asset), "at": f"({x}, {y})", "z": z, "yaw": _number_code(placed.yaw_rad)}
+    fields["on"] = json.dumps(placed.support)
     if (role := next((r.role for r in spec.task.roles if r.object == name), None)) is not None:
         fields["role"] = json.dumps(role)
     fields |= {"colour": json.dumps(made.colour), "scale": _number_code(made.scale), "mass_kg": _number_code(made.mass_kg)}
-    fields |= {"friction": _number_code(made.friction), "region": json.dumps(placed.region), "clearance_m": _number_code(placed.clearance_m)}
+    fields |= {"friction": _number_code(made.friction), "region": json.dumps(placed.region)}
+    fields["clearance_m"] = _number_code(placed.clearance_m)
     return f"thing({json.dumps(name)}, {', '.join(f'{key}={code}' for key, code in fields.items())})"
 
 
 def _expression_code(expr: Expr, indent: int) -> str:
     """Code of an expression, one argument a line where it would get long."""
-    inner = [_expression_code(a, indent + 2) if isinstance(a, Expr) else json.dumps(a) if isinstance(a, str) else _number_code(a) for a in expr.args]
+    inner = [
+        _expression_code(a, indent + 2) if isinstance(a, Expr) else json.dumps(a) if isinstance(a, str) else _number_code(a)
+        for a in expr.args
+    ]
     flat = f"{expr.op}({', '.join(inner)})"
     if len(flat) <= 120 and "\n" not in flat:
         return flat

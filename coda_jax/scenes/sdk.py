@@ -26,10 +26,11 @@ def expression_source() -> str:
         if combinator.operands == "one":
             names = ("low", "high") if combinator.numbers == 2 else ("limit",)
             values = ", ".join(f'_number("goal: {combinator.name}", {n}, (-1000, 1000, ""))' for n in names)
-            head = f'def {combinator.name}(value, {", ".join(names)}):'
+            head = f"def {combinator.name}(value, {', '.join(names)}):"
             lines.append(f'{head}\n    return _expression("{combinator.name}", [_value("{combinator.name}", value), {values}])\n')
         else:
-            lines.append(f'def {combinator.name}(*values):\n    return _expression("{combinator.name}", _values("{combinator.name}", values))\n')
+            body = f'_expression("{combinator.name}", _values("{combinator.name}", values))'
+            lines.append(f"def {combinator.name}(*values):\n    return {body}\n")
     return "\n".join(lines)
 
 

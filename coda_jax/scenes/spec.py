@@ -13,15 +13,14 @@ import json
 from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter
-from pydantic import dataclasses as pydantic_dataclasses
+from pydantic.dataclasses import dataclass
 
 from coda_jax.programs.expressions import Expr
 
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-_record = functools.partial(pydantic_dataclasses.dataclass, frozen=True, config=_STRICT)
 
 
-@_record
+@dataclass(frozen=True, config=_STRICT)
 class Relation:
     """An initial relation, e.g. ``Relation("on", "mug_1", "table")``."""
 
@@ -30,7 +29,7 @@ class Relation:
     reference: str
 
 
-@_record
+@dataclass(frozen=True, config=_STRICT)
 class Role:
     """The part an object plays: target, reference, distractor, obstacle, support or container."""
 
@@ -38,7 +37,7 @@ class Role:
     role: str
 
 
-@_record
+@dataclass(frozen=True, config=_STRICT)
 class TaskFactor:
     """tau: what is asked. ``goal`` is the relation asked for (nu adds rest and release, see programs/verifier.py)."""
 
@@ -49,7 +48,7 @@ class TaskFactor:
     roles: tuple[Role, ...]
 
 
-@_record
+@dataclass(frozen=True, config=_STRICT)
 class Placement:
     """Where one object stands. ``pos_m`` is the centre of its bounding box in the base frame (table top at z = 0), yaw about +z."""
 
@@ -61,7 +60,7 @@ class Placement:
     clearance_m: float
 
 
-@_record
+@dataclass(frozen=True, config=_STRICT)
 class SpatialFactor:
     """sigma: where things are. ``layout`` is the id of the seed layout the placements were drawn from."""
 
@@ -69,7 +68,7 @@ class SpatialFactor:
     placements: tuple[Placement, ...]
 
 
-@_record
+@dataclass(frozen=True, config=_STRICT)
 class ObjectAttributes:
     """What one object is: catalogue asset, uniform scale, mass, sliding friction, colour word."""
 
@@ -81,14 +80,14 @@ class ObjectAttributes:
     colour: str
 
 
-@_record
+@dataclass(frozen=True, config=_STRICT)
 class AttributeFactor:
     """alpha: what things are made of, in the order of the object tokens (free objects first, then fixtures)."""
 
     objects: tuple[ObjectAttributes, ...]
 
 
-@_record
+@dataclass(frozen=True, config=_STRICT)
 class SceneSpec:
     task: TaskFactor
     spatial: SpatialFactor
