@@ -15,6 +15,7 @@ import mujoco
 import numpy as np
 
 from coda_jax.scenes.assets import Asset, Primitive
+from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.language import COLOURS
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import panda
@@ -134,18 +135,18 @@ def _hide(geom: mujoco.MjsGeom) -> None:
     geom.mass = 0.0
 
 
-def scene_assets(spec: SceneSpec, catalogue: Mapping[str, Asset]) -> tuple[Asset, ...]:
+def scene_assets(spec: SceneSpec, catalogue: Catalogue) -> tuple[Asset, ...]:
     """The scaled asset of each object, in token order. Raises SceneError for an unknown asset."""
     assets = []
     for attribute in spec.attributes.objects:
         try:
-            assets.append(catalogue[attribute.asset].scaled(attribute.scale))
-        except KeyError as error:
-            raise SceneError(f"{attribute.object}: asset {attribute.asset!r} is not in the catalogue") from error
+            assets.append(catalogue.get(attribute.asset).scaled(attribute.scale))
+        except UnknownAsset as error:
+            raise SceneError(f"{attribute.object}: {error}") from error
     return tuple(assets)
 
 
-def bucket_of(spec: SceneSpec, catalogue: Mapping[str, Asset]) -> Bucket:
+def bucket_of(spec: SceneSpec, catalogue: Catalogue) -> Bucket:
     """The smallest bucket that takes the scene. Raises SceneError naming the limit that is exceeded."""
     free = [a for a in scene_assets(spec, catalogue) if a.kind == "object"]
     try:
@@ -154,7 +155,7 @@ def bucket_of(spec: SceneSpec, catalogue: Mapping[str, Asset]) -> Bucket:
         raise SceneError(str(error)) from error
 
 
-def token_index(spec: SceneSpec, catalogue: Mapping[str, Asset]) -> dict[str, int]:
+def token_index(spec: SceneSpec, catalogue: Catalogue) -> dict[str, int]:
     """Token of each object id: free objects 0.., fixtures 6... Raises SceneError when a kind has too many."""
     index, free, fixed = {}, 0, 0
     for attribute, asset in zip(spec.attributes.objects, scene_assets(spec, catalogue), strict=True):
@@ -167,7 +168,7 @@ def token_index(spec: SceneSpec, catalogue: Mapping[str, Asset]) -> dict[str, in
     return index
 
 
-def compile_scene(spec: SceneSpec, catalogue: Mapping[str, Asset], bucket: Bucket, finger: str = "box") -> CompiledScene:
+def compile_scene(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, finger: str = "box") -> CompiledScene:
     """Build one scene in a bucket (about 1 ms).
 
     Raises:

@@ -11,7 +11,7 @@ import mujoco.batch
 import numpy as np
 
 from coda_jax.programs import expressions
-from coda_jax.scenes.assets import Asset
+from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim import control, panda
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import CompiledScene, SceneError, compile_scene
@@ -40,7 +40,7 @@ class NativeSimulator:
       catalogue: assets by id. bucket: structure of every scene. worlds: W. threads: 0 uses every core.
     """
 
-    def __init__(self, catalogue: Mapping[str, Asset], bucket: Bucket, worlds: int, threads: int = 0):
+    def __init__(self, catalogue: Catalogue, bucket: Bucket, worlds: int, threads: int = 0):
         self.catalogue, self.bucket, self.worlds = catalogue, bucket, worlds
         self.physics_steps = 0  # counted over the life of the simulator, worlds times substeps
         self._threads = threads

@@ -71,7 +71,7 @@ def render(
     """
     states = np.ascontiguousarray(np.atleast_2d(qpos), np.float64)
     shared = isinstance(models, mujoco.MjModel)
-    per_frame = [models] * len(states) if isinstance(models, mujoco.MjModel) else list(models)
+    per_frame: list[mujoco.MjModel] = [models] * len(states) if isinstance(models, mujoco.MjModel) else list(models)
     if len(per_frame) != len(states):
         raise ValueError(f"{len(per_frame)} models for {len(states)} frames: pass one model, or one per frame")
     if not len(states):

@@ -1,0 +1,316 @@
+"""A scripted pick-and-place planner: closed loop, batched, and never trusted: a demonstration counts only where nu says so.
+
+Each world runs the modes approach, grasp, carry, lower, release, retreat. Inside a mode the command is a function of the measured state
+(a funnel: the grip point may come down only as far as it is aligned), so that a push or a slip is corrected and the labels of noisy
+episodes stay clean (DART, Laskey et al. 2017).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from coda_jax.scenes.assets import Asset, Grasp
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.families import Goal, beside_limit, radius, read_goal
+from coda_jax.scenes.placement import Footprint, footprint, gap, hand_boxes, within_reach
+from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim import control, panda
+from coda_jax.sim.compile import scene_assets, token_index
+from coda_jax.sim.state import rotation_matrices
+from coda_jax.types import POSITION_SCALE_M, ROTATION_SCALE_RAD, WorldView
+
+APPROACH, GRASP, CARRY, LOWER, RELEASE, RETREAT, FAILED = range(7)
+MODES = ("approach", "grasp", "carry", "lower", "release", "retreat", "failed")
+
+_CLEARANCE_M = 0.02  # of the carried object's underside, or of the finger tips, over everything else
+_DROP_M = 0.005  # release height above the resting pose
+_GRASP_STEPS = 4  # control steps the jaws get before the lift
+_RELEASE_STEPS = 3
+_FUNNEL = 4.0  # metres of height per metre of horizontal error
+_BESIDE_SIDES = 24
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannerSettings:
+    """speed: share of the largest displacement per control step (1 is normal, 0.5 gives longer, smoother episodes).
+
+    attempts: grasps tried before a world is given up. gain: commanded share of the remaining error; above 1 since the servos deliver about
+    half of a command within its control step.
+    """
+
+    speed: float
+    attempts: int
+    gain: float = 1.6
+
+
+class NoPlan(ValueError):
+    """The planner sees no way; the message names the cause."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What does not change while one object is moved, for one world."""
+
+    target: int
+    reference: int
+    grasps: tuple[Grasp, ...]  # free of clutter, best first
+    goal: Goal
+    goal_xy: tuple[float, float] | None  # offset from the reference's centre; None: the centre
+    goal_z: float  # centre height of the target when it rests at the goal
+    travel_z: float  # the underside of what is carried stays above this on the way
+    hover_z: float  # finger tips stay above this until they are over the grasp
+
+
+def jaw_rotation(yaw: np.ndarray) -> np.ndarray:
+    """[b, 3, 3] hand orientations that point down with the jaws closing along ``yaw`` (rad, base frame)."""
+    c, s, zero, one = np.cos(yaw), np.sin(yaw), np.zeros_like(yaw), np.ones_like(yaw)
+    return np.stack([np.stack([s, c, zero], 1), np.stack([-c, s, zero], 1), np.stack([zero, zero, -one], 1)], 1)
+
+
+def nearest_jaw_yaw(yaw: np.ndarray, around: np.ndarray) -> np.ndarray:
+    """``yaw`` shifted by a multiple of pi (the jaws are symmetric) to lie nearest to ``around``."""
+    return yaw - np.pi * np.round((yaw - around) / np.pi)
+
+
+def _upright_yaw(quat: np.ndarray) -> tuple[float, bool]:
+    matrix = rotation_matrices(np.asarray(quat, float))
+    return math.atan2(matrix[1, 0], matrix[0, 0]), bool(matrix[2, 2] > 0.95)
+
+
+def _beside_offset(goal: Goal, here: dict[str, Footprint], assets: dict[str, Asset], grasp: Grasp, yaw: float) -> tuple[float, float]:
+    """Where beside the reference the target and the opening hand fit, nearest to where the target is now."""
+    target, reference = here[goal.target], here[goal.reference]
+    asset = assets[goal.target]
+    others = [f for name, f in here.items() if name != goal.target]
+    limit = beside_limit(asset, assets[goal.reference])
+    near = radius(asset) + radius(assets[goal.reference])
+    best, best_cost = None, math.inf
+    for distance in (0.5 * (near + limit), limit - 0.012, near + 0.012, 0.75 * near + 0.25 * limit, 0.8 * near):
+        for side in range(_BESIDE_SIDES):
+            angle = 2 * math.pi * side / _BESIDE_SIDES
+            x, y = reference.x + distance * math.cos(angle), reference.y + distance * math.sin(angle)
+            if not within_reach(x, y):
+                continue
+            place = dataclasses.replace(target, x=x, y=y, bottom=0.0)
+            room = min((gap(place, f) for f in others), default=1.0)
+            if room < 0.006:
+                continue
+            fingers, palm = hand_boxes(grasp, x, y, yaw, asset.half_extent_m[2])
+            hits = sum(f.top > part.bottom and gap(part, f) < 0.003 for part in (*fingers, palm) for f in others)
+            cost = math.hypot(x - target.x, y - target.y) + 10.0 * hits + (0.2 if room < 0.012 else 0.0)
+            if cost < best_cost:
+                best, best_cost = (x - reference.x, y - reference.y), cost
+        if best is not None and best_cost < 5.0:
+            break
+    if best is None:
+        raise NoPlan(f"no free place beside {goal.reference}: move the clutter away from it")
+    return best
+
+
+def plan_scene(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.ndarray) -> Plan:
+    """Plan one world from the measured poses of its tokens, pos [o, 3] and quat [o, 4].
+
+    Raises:
+      NoPlan: the target lies on its side, no grasp is free of clutter, or no place beside the reference is free.
+    """
+    index = token_index(spec, catalogue)
+    assets = dict(zip(spec.object_ids, scene_assets(spec, catalogue), strict=True))
+    goal = read_goal(spec)
+    here: dict[str, Footprint] = {}
+    for name, asset in assets.items():
+        p = pos[index[name]]
+        here[name] = footprint(asset, float(p[0]), float(p[1]), _upright_yaw(quat[index[name]])[0], float(p[2]) - asset.half_extent_m[2])
+    target, reference = assets[goal.target], assets[goal.reference]
+    yaw, upright = _upright_yaw(quat[index[goal.target]])
+    if not upright:
+        raise NoPlan(f"{goal.target} lies on its side: only upright objects are grasped")
+    mine = here[goal.target]
+    centre_z = mine.bottom + target.half_extent_m[2]
+    clutter = [f for name, f in here.items() if name != goal.target and f.top > mine.bottom + 0.002]
+
+    def hits(grasp: Grasp) -> float:
+        """Depth by which the open hand would cut into clutter at this grasp."""
+        fingers, palm = hand_boxes(grasp, mine.x, mine.y, yaw, centre_z)
+        return sum(max(0.0, 0.002 - gap(part, f)) for part in (*fingers, palm) for f in clutter if f.top > part.bottom)
+
+    scored = sorted(((round(hits(g), 4), i) for i, g in enumerate(target.grasps)))
+    grasps = tuple(target.grasps[i] for depth, i in scored if depth < 0.004)
+    if not grasps:
+        raise NoPlan(f"no free grasp of {goal.target}: clutter stands within the open hand; move it 0.02 m away")
+    top = max((f.top for name, f in here.items() if name != goal.target), default=0.0)
+    offset = None
+    if goal.relation == "beside":
+        offset = _beside_offset(goal, here, assets, grasps[0], yaw)
+        goal_z = target.half_extent_m[2]
+    elif goal.relation == "inside":
+        floor = here[goal.reference].bottom + reference.half_extent_m[2] + reference.cavity_pos_m[2] - reference.cavity_half_m[2]
+        goal_z = floor + target.half_extent_m[2]
+    else:
+        goal_z = here[goal.reference].top + target.half_extent_m[2]
+    return Plan(index[goal.target], index[goal.reference], grasps, goal, offset, goal_z, top + _CLEARANCE_M, top + _CLEARANCE_M)
+
+
+class ScriptedPlanner:
+    """Runs one plan per world; ``restart`` gives a world a new scene.
+
+    Args:
+      worlds: W.
+    """
+
+    def __init__(self, catalogue: Catalogue, worlds: int, settings: PlannerSettings):
+        self._catalogue, self._settings = catalogue, settings
+        self.mode = np.full(worlds, FAILED, np.int32)
+        self.cause: list[str] = [""] * worlds
+        self._plans: list[Plan | None] = [None] * worlds
+        self._attempt = np.zeros(worlds, np.int32)
+        self._wait = np.zeros(worlds, np.int32)
+        # Per-world numbers of the plans, so that one control step is a few array operations.
+        self._target, self._reference = np.zeros(worlds, np.int32), np.zeros(worlds, np.int32)
+        self._grasp = np.zeros((worlds, 5))  # position in the object's frame, yaw, width
+        self._goal_offset, self._goal_z = np.zeros((worlds, 2)), np.zeros(worlds)
+        self._travel_z, self._hover_z, self._under = np.zeros(worlds), np.zeros(worlds), np.zeros(worlds)
+        self._held = np.zeros((worlds, 3))  # grip point minus object centre while held
+        self._carry_yaw = np.zeros(worlds)
+
+    def restart(self, worlds: Sequence[int], specs: Sequence[SceneSpec], view: WorldView) -> None:
+        """Plan the given worlds anew; one without a plan goes to mode FAILED with its cause."""
+        for w, spec in zip(worlds, specs, strict=True):
+            self._attempt[w] = self._wait[w] = 0
+            try:
+                plan = plan_scene(spec, self._catalogue, view.pos[w], view.quat[w])
+            except NoPlan as error:
+                self.mode[w], self.cause[w], self._plans[w] = FAILED, str(error), None
+                continue
+            self.mode[w], self.cause[w], self._plans[w] = APPROACH, "", plan
+            self._target[w], self._reference[w] = plan.target, plan.reference
+            self._goal_offset[w] = plan.goal_xy or (0.0, 0.0)
+            self._goal_z[w], self._travel_z[w], self._hover_z[w] = plan.goal_z, plan.travel_z, plan.hover_z
+            self._under[w] = view.half_extent[w, plan.target, 2]
+            self._choose(w, view)
+
+    def _choose(self, w: int, view: WorldView) -> None:
+        """Take the next grasp of the plan; among equally free ones the first needs the least turn of the hand."""
+        plan = self._plans[w]
+        assert plan is not None
+        yaw, _ = _upright_yaw(view.quat[w, plan.target])
+        turn = [abs(nearest_jaw_yaw(np.array(yaw + g.yaw_rad), np.array(0.0))) for g in plan.grasps]
+        order = sorted(range(len(plan.grasps)), key=lambda i: round(0.02 * i + 0.1 * float(turn[i]), 6))
+        if plan.goal_xy is not None:  # the place beside was found for the first grasp
+            order = list(range(len(plan.grasps)))
+        grasp = plan.grasps[order[int(self._attempt[w]) % len(order)]]
+        self._grasp[w] = (*grasp.pos_m, grasp.yaw_rad, grasp.width_m)
+
+    def act(self, view: WorldView) -> np.ndarray:
+        """Clean actions [b, 7] for the measured state; moves the modes on."""
+        rows = np.arange(len(self.mode))
+        ee = np.asarray(view.ee_pos, float)
+        ee_rotation = rotation_matrices(np.asarray(view.ee_quat, float))
+        obj = np.asarray(view.pos[rows, self._target], float)
+        matrix = rotation_matrices(np.asarray(view.quat[rows, self._target], float))
+        fingers = view.finger_contact[rows, self._target].all(1)
+        yaw_now = np.arctan2(ee_rotation[:, 1, 1], ee_rotation[:, 0, 1])
+
+        grip = obj + (matrix @ self._grasp[:, :3, None])[..., 0]
+        object_yaw = np.arctan2(matrix[:, 1, 0], matrix[:, 0, 0])
+        # Nearest to the middle of the last joint's range, which is the start's jaw yaw turned with the base.
+        grasp_yaw = nearest_jaw_yaw(object_yaw + self._grasp[:, 3], np.arctan2(obj[:, 1], obj[:, 0]))
+        goal_xy = np.asarray(view.pos[rows, self._reference, :2], float) + self._goal_offset
+
+        self._transitions(view, ee, obj, grip, grasp_yaw, yaw_now, goal_xy, fingers)
+        mode = self.mode
+        goal = ee.copy()
+        yaw = yaw_now.copy()
+        close = np.isin(mode, (GRASP, CARRY, LOWER))
+
+        m = mode == APPROACH
+        error = np.linalg.norm(grip[:, :2] - ee[:, :2], axis=1)
+        hover = np.maximum(self._hover_z + panda.TIP_BELOW_GRIP_M, grip[:, 2] + 0.05)
+        height = np.clip(grip[:, 2] + _FUNNEL * np.maximum(error - 0.006, 0.0), grip[:, 2], hover)
+        goal[m] = np.concatenate([grip[:, :2], height[:, None]], 1)[m]
+        yaw[m] = grasp_yaw[m]
+        low = m & (ee[:, 2] < height - 0.015)
+        goal[low, :2] = ee[low, :2] + 0.3 * (goal[low, :2] - ee[low, :2])  # rise before sweeping through what stands beside
+        # The hand turns high up: the palm is wide, and what stands beside is as tall as the target.
+        turn = np.abs(yaw - yaw_now)
+        unturned = m & (turn > 0.15)
+        goal[unturned, 2] = np.maximum(goal[unturned, 2], np.minimum(hover, grip[:, 2] + 0.06)[unturned])
+
+        m = mode == GRASP
+        goal[m], yaw[m] = grip[m], grasp_yaw[m]
+
+        m = (mode == CARRY) | (mode == LOWER)
+        over = goal_xy + self._held[:, :2]
+        carry = np.maximum(self._travel_z + self._under + self._held[:, 2], self._goal_z + 0.03 + self._held[:, 2])
+        final = self._goal_z + _DROP_M + self._held[:, 2]
+        error = np.linalg.norm(over - ee[:, :2], axis=1)
+        height = np.where(mode == LOWER, np.clip(final + _FUNNEL * np.maximum(error - 0.008, 0.0), final, carry), carry)
+        goal[m] = np.concatenate([over, height[:, None]], 1)[m]
+        yaw[m] = self._carry_yaw[m]
+        low = (mode == CARRY) & (ee[:, 2] < carry - 0.02)
+        slow = np.clip(1.0 - (carry - 0.02 - ee[:, 2]) / 0.05, 0.0, 1.0)[:, None]
+        goal[low, :2] = (ee[:, :2] + slow * (over - ee[:, :2]))[low]
+
+        m = mode == RELEASE
+        yaw[m] = self._carry_yaw[m]
+        m = mode == RETREAT
+        goal[m, 2] += 0.06
+        yaw[m] = self._carry_yaw[m]
+
+        return self._command(goal - ee, jaw_rotation(yaw), ee_rotation, close)
+
+    def _transitions(self, view, ee, obj, grip, grasp_yaw, yaw_now, goal_xy, fingers) -> None:
+        mode, wait = self.mode, self._wait
+        there = (np.linalg.norm(grip[:, :2] - ee[:, :2], axis=1) < 0.008) & (np.abs(grip[:, 2] - ee[:, 2]) < 0.008)
+        ready = (mode == APPROACH) & there & (np.abs(grasp_yaw - yaw_now) < 0.08)
+        mode[ready], wait[ready] = GRASP, 0
+        grasping = (mode == GRASP) & ~ready
+        wait[grasping] += 1
+        closed = grasping & (((wait >= 2) & fingers) | (wait >= _GRASP_STEPS))
+        caught = closed & fingers
+        mode[caught] = CARRY
+        self._held[caught] = (ee - obj)[caught]
+        self._carry_yaw[caught] = yaw_now[caught]
+        lost = (closed & ~fingers) | (np.isin(mode, (CARRY, LOWER)) & ~fingers & (np.asarray(view.gripper_opening) < 0.002))
+        lost |= np.isin(mode, (CARRY, LOWER)) & (np.linalg.norm(ee - obj - self._held, axis=1) > 0.04)
+        for w in np.flatnonzero(lost):
+            self._retry(int(w), view)
+        over = np.linalg.norm(goal_xy + self._held[:, :2] - ee[:, :2], axis=1)
+        carry = np.maximum(self._travel_z + self._under + self._held[:, 2], self._goal_z + 0.03 + self._held[:, 2])
+        arrived = (mode == CARRY) & (over < 0.03) & (ee[:, 2] > carry - 0.03)
+        mode[arrived] = LOWER
+        down = (mode == LOWER) & ~arrived & (obj[:, 2] < self._goal_z + 2 * _DROP_M) & (over < 0.02)
+        mode[down], wait[down] = RELEASE, 0
+        releasing = (mode == RELEASE) & ~down
+        wait[releasing] += 1
+        open_now = np.asarray(view.gripper_opening) > 0.06
+        gone = releasing & (((wait >= _RELEASE_STEPS) & open_now) | (wait >= 2 * _RELEASE_STEPS))
+        mode[gone], wait[gone] = RETREAT, 0
+        retreating = (mode == RETREAT) & ~gone
+        wait[retreating] += 1
+        for w in np.flatnonzero(retreating & (wait > 12)):  # at rest, released, and still not what was asked: try again
+            self._retry(int(w), view)
+
+    def _retry(self, w: int, view: WorldView) -> None:
+        self._attempt[w] += 1
+        self._wait[w] = 0
+        if self._attempt[w] >= self._settings.attempts:
+            self.mode[w], self.cause[w] = FAILED, f"gave up after {self._settings.attempts} attempts"
+            return
+        self.mode[w] = APPROACH
+        self._choose(w, view)
+
+    def _command(self, offset: np.ndarray, rotation: np.ndarray, ee_rotation: np.ndarray, close: np.ndarray) -> np.ndarray:
+        settings = self._settings
+        move = settings.gain * offset / POSITION_SCALE_M
+        length = np.linalg.norm(move, axis=1, keepdims=True)
+        move = move * np.minimum(1.0, settings.speed / np.maximum(length, 1e-9))
+        turn = settings.gain * control.rotation_error(rotation, ee_rotation) / ROTATION_SCALE_RAD
+        size = np.linalg.norm(turn, axis=1, keepdims=True)
+        turn = turn * np.minimum(1.0, settings.speed / np.maximum(size, 1e-9))
+        action = np.concatenate([move, turn, np.where(close, 1.0, -1.0)[:, None]], 1)
+        action[self.mode == FAILED, :6] = 0.0
+        return np.clip(action, -1.0, 1.0)
