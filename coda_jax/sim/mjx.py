@@ -1,0 +1,328 @@
+"""The MJX backend (impl jax): ``W`` worlds of one declared bucket in one jitted scan, for accelerators and for checking the native one.
+
+A scene is numbers in stacked leaves (mjx_model.py), so neither a new scene nor a refill compiles anything.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+from mujoco import mjx
+
+from coda_jax.programs import expressions
+from coda_jax.scenes.assets import Asset
+from coda_jax.sim import mjx_model, panda
+from coda_jax.sim.bucket import Bucket
+from coda_jax.sim.compile import SceneError
+from coda_jax.sim.control import control_ramp
+from coda_jax.sim.simulator import Episode, SceneBatch
+from coda_jax.types import (
+    FIXTURE_SLOTS,
+    FREE_SLOTS,
+    HEALTH_NAN,
+    HEALTH_OVERFLOW,
+    SUBSTEPS,
+    TABLE,
+    TOKENS,
+    Array,
+    ChunkTrace,
+    SimState,
+    WorldView,
+)
+
+SETTLE_STEPS = 100  # physics steps with the robot held at home before the first decision
+_ARM, _JOINTS = 7, 9  # arm joints; arm and finger joints, before the free bodies in qpos and qvel
+_FINGERS = (TOKENS + 1, TOKENS + 2)  # after tokens and table in the contact matrix
+_OTHER = TOKENS + 3
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["fields", "qpos", "constants"], meta_fields=[])
+@dataclasses.dataclass(frozen=True)
+class MjxScenes:
+    """What differs between worlds: model fields and first qpos, stacked over ``b``; constants are the unchanging rows of the view."""
+
+    fields: dict[str, Array]
+    qpos: Array
+    constants: dict[str, Array]
+
+
+@functools.cache
+def _shared(bucket: Bucket) -> tuple[mujoco.MjModel, Any]:
+    model = mjx_model.frame(bucket)
+    return model, mjx.put_model(model, impl="jax")
+
+
+def _geom_owner(model: mujoco.MjModel) -> np.ndarray:
+    """Column of the contact matrix of each geom: tokens, table, left finger, right finger, anything else."""
+    owner = np.full(model.ngeom, _OTHER)
+    for geom in range(model.ngeom):
+        name = model.geom(geom).name
+        if name == "table":
+            owner[geom] = TABLE
+        elif name in ("pad_left", "pad_right"):
+            owner[geom] = _FINGERS[name == "pad_right"]
+        elif name[:1] in ("o", "f") and name[1:2].isdigit():
+            owner[geom] = int(name[1]) + (FREE_SLOTS if name[0] == "f" else 0)
+    return owner
+
+
+def _touching(owner: Array, data: Any) -> Array:
+    """[b, 12, 12] bool: which owners are in contact."""
+    contact = data._impl.contact
+    active = (contact.dist < 0)[..., None]
+    first = jax.nn.one_hot(owner[contact.geom[..., 0]], _OTHER + 1) * active
+    second = jax.nn.one_hot(owner[contact.geom[..., 1]], _OTHER + 1)
+    pairs = jnp.einsum("bci,bcj->bij", first, second)
+    return (pairs + jnp.swapaxes(pairs, 1, 2)) > 0
+
+
+def _quat_of_matrix(m: Array) -> Array:
+    """Unit quaternions [b, 4] (wxyz, w >= 0) of rotation matrices, by the largest of the four squared components (Shepperd 1978)."""
+    xx, yy, zz = m[:, 0, 0], m[:, 1, 1], m[:, 2, 2]
+    squares = jnp.stack([1 + xx + yy + zz, 1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz], 1)
+    a, b, c = m[:, 2, 1] - m[:, 1, 2], m[:, 0, 2] - m[:, 2, 0], m[:, 1, 0] - m[:, 0, 1]
+    d, e, f = m[:, 1, 0] + m[:, 0, 1], m[:, 0, 2] + m[:, 2, 0], m[:, 2, 1] + m[:, 1, 2]
+    w, x, y, z = (squares[:, i] for i in range(4))
+    rows = jnp.stack([jnp.stack(r, 1) for r in ([w, a, b, c], [a, x, d, e], [b, d, y, f], [c, e, f, z])], 1)
+    best = jnp.take_along_axis(rows, jnp.argmax(squares, 1)[:, None, None], 1)[:, 0]
+    best = best / jnp.linalg.norm(best, axis=1, keepdims=True)
+    return jnp.where(best[:, :1] < 0, -best, best)
+
+
+def _rotate(quat: Array, vector: Array) -> Array:
+    """Vectors [..., 3] turned by unit quaternions [..., 4]."""
+    w, u = quat[..., :1], quat[..., 1:]
+    twice = 2 * jnp.cross(u, vector)
+    return vector + w * twice + jnp.cross(u, twice)
+
+
+def _view(free: int, owner: Array, scenes: MjxScenes, data: Any, pos0: Array, quat0: Array, control_step: Array) -> WorldView:
+    qpos, qvel = data.qpos, data.qvel
+    b = qpos.shape[0]
+    constants = scenes.constants
+
+    def tokens(values: Array, fixtures: Array, absent: tuple[float, ...] = (0.0, 0.0, 0.0)) -> Array:
+        gap = jnp.broadcast_to(jnp.array(absent), (b, FREE_SLOTS - free, len(absent)))
+        return jnp.where(constants["present"][..., None], jnp.concatenate([values, gap, fixtures], 1), jnp.array(absent))
+
+    bodies = qpos[:, _JOINTS:].reshape(b, free, 7)
+    speeds = qvel[:, _JOINTS:].reshape(b, free, 6)
+    static = jnp.zeros((b, FIXTURE_SLOTS, 3))
+    pos = tokens(bodies[..., :3], constants["fixture_pos"])
+    quat = tokens(bodies[..., 3:], constants["fixture_quat"], (1.0, 0.0, 0.0, 0.0))
+    ee_pos, ee_matrix, _ = panda.forward_kinematics(qpos[:, :_ARM], jnp)
+    touching = _touching(owner, data)
+    return WorldView(
+        ee_pos=ee_pos,
+        ee_quat=_quat_of_matrix(ee_matrix),
+        gripper_opening=qpos[:, 7] + qpos[:, 8],
+        pos=pos,
+        quat=quat,
+        linvel=tokens(speeds[..., :3], static),
+        angvel=tokens(_rotate(bodies[..., 3:], speeds[..., 3:]), static),  # MuJoCo keeps a free body's spin in its own frame
+        half_extent=constants["half_extent"],
+        cavity_pos=constants["cavity_pos"],
+        cavity_half=constants["cavity_half"],
+        articulation=jnp.zeros((b, TOKENS)),
+        articulation_range=jnp.zeros((b, TOKENS, 2)),
+        finger_contact=jnp.stack([touching[:, :TOKENS, f] for f in _FINGERS], -1),
+        contact=touching[:, :TOKENS, : TOKENS + 1],
+        present=constants["present"],
+        pos0=pos0,
+        quat0=quat0,
+        control_step=control_step,
+    )
+
+
+def _control_step(shared: Any, fields: dict[str, Array], data: Any, action: Array) -> Any:
+    """SUBSTEPS physics steps of every world under one action [b, 7]."""
+    ramp = control_ramp(data.qpos[:, :_ARM], data.ctrl, action, jnp)
+
+    def substep(data, ctrl):
+        def one(fields, data, ctrl):
+            return mjx.step(shared.tree_replace(fields), data.replace(ctrl=ctrl))
+
+        return jax.vmap(one)(fields, data, ctrl), None
+
+    return _renew_contacts(shared, fields, jax.lax.scan(substep, data, jnp.swapaxes(ramp, 0, 1))[0])
+
+
+def _renew_contacts(shared: Any, fields: dict[str, Array], data: Any) -> Any:
+    """Contacts of the present pose; a physics step leaves those of the pose before it."""
+
+    def one(fields, data):
+        model = shared.tree_replace(fields)
+        return mjx.collision(model, mjx.kinematics(model, data))
+
+    return jax.vmap(one)(fields, data)
+
+
+def _select(active: Array, new: Any, old: Any) -> Any:
+    return jax.tree.map(lambda n, o: jnp.where(active.reshape(-1, *(1,) * (n.ndim - 1)), n, o), new, old)
+
+
+def _health(data: Any) -> Array:
+    finite = jnp.all(jnp.isfinite(data.qpos), 1) & jnp.all(jnp.isfinite(data.qvel), 1)
+    full = jnp.all(data._impl.contact.dist < 0, 1)  # every slot taken: shallower contacts may have been dropped
+    return jnp.where(finite, 0, HEALTH_NAN) | jnp.where(full, HEALTH_OVERFLOW, 0)
+
+
+@functools.partial(jax.jit, static_argnames="free")
+def _reset(free: int, shared: Any, blank: Any, owner: Array, scenes: MjxScenes) -> SimState:
+    """First state of every world: placed, then settled under the home pose with an open gripper; pos0 is the settled pose."""
+    b = scenes.qpos.shape[0]
+    home = jnp.concatenate([jnp.asarray(panda.HOME_RAD, jnp.float32), jnp.full(2, panda.FINGER_TRAVEL_M)])
+    data = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (b, *leaf.shape)), blank)
+    data = data.replace(qpos=scenes.qpos, ctrl=jnp.broadcast_to(home, (b, _JOINTS)))
+
+    def substep(data, _):
+        return jax.vmap(lambda fields, data: mjx.step(shared.tree_replace(fields), data))(scenes.fields, data), None
+
+    data = _renew_contacts(shared, scenes.fields, jax.lax.scan(substep, data, length=SETTLE_STEPS)[0])
+    nothing = jnp.zeros((b, TOKENS, 3))
+    step = jnp.zeros(b, jnp.int32)
+    view = _view(free, owner, scenes, data, nothing, jnp.zeros((b, TOKENS, 4)), step)
+    view = dataclasses.replace(view, pos0=view.pos, quat0=view.quat)
+    return SimState(data, view, stage=step, health=_health(data))
+
+
+@functools.partial(jax.jit, static_argnames="free")
+def _step_chunk(
+    free: int,
+    shared: Any,
+    owner: Array,
+    scenes: MjxScenes,
+    table: expressions.Table,
+    horizon: Array,
+    mask: Array,
+    state: SimState,
+    chunk: Array,
+) -> tuple[SimState, ChunkTrace]:
+    def running(state: SimState, nu: Array) -> Array:
+        return mask & (nu < 0.5) & (state.view.control_step < horizon) & (state.health == 0)
+
+    def step(carry, action):
+        state, values = carry
+        active = running(state, values[:, 0])
+        data = _select(active, _control_step(shared, scenes.fields, state.physics, action), state.physics)
+        view = _view(free, owner, scenes, data, state.view.pos0, state.view.quat0, state.view.control_step + active)
+        state = SimState(data, view, state.stage, state.health | jnp.where(active, _health(data), 0))
+        values = jnp.where(active[:, None], expressions.evaluate(table, view), values)
+        clipped = jnp.where(active, jnp.sum(jnp.abs(action) > 1, 1), 0)
+        return (state, values), (active, values, data.qpos, clipped)
+
+    before = expressions.evaluate(table, state.view)
+    (state, values), (active, predicates, qpos, clipped) = jax.lax.scan(step, (state, before), jnp.swapaxes(chunk, 0, 1))
+    terminated = mask & (values[:, 0] > 0.5) & (state.health == 0)
+    return state, ChunkTrace(
+        active=active.T,
+        executed=jnp.sum(active, 0, dtype=jnp.int32),
+        predicates=jnp.swapaxes(predicates, 0, 1),
+        qpos=jnp.swapaxes(qpos, 0, 1),
+        terminated=terminated,
+        truncated=mask & ~terminated & (state.view.control_step >= horizon),
+        clipped=jnp.sum(clipped, 0, dtype=jnp.int32),
+    )
+
+
+_replace = jax.jit(_select)
+
+
+class MjxSimulator:
+    """Simulator (sim/simulator.py) on MJX.
+
+    Args:
+      catalogue: assets by id. bucket: one of mjx_model.MJX_BUCKETS. worlds: W, fixed per executable.
+
+    Raises:
+      SceneError: the bucket is not declared for MJX.
+    """
+
+    def __init__(self, catalogue: Mapping[str, Asset], bucket: Bucket, worlds: int) -> None:
+        self.catalogue, self.bucket, self.worlds = catalogue, bucket, worlds
+        model, self._shared = _shared(bucket)
+        self._blank = mjx.make_data(model, impl="jax")
+        self._owner = jnp.asarray(_geom_owner(model))
+
+    def compile(self, episodes: Sequence[Episode]) -> SceneBatch:
+        """Build at most W episodes; padding worlds carry the first scene and never run.
+
+        Raises:
+          SceneError: too many or no episodes, or a scene that the bucket cannot hold.
+        """
+        if not 0 < len(episodes) <= self.worlds:
+            raise SceneError(f"{len(episodes)} episodes for {self.worlds} worlds: pass between 1 and {self.worlds}")
+        filled = [*episodes, *[episodes[0]] * (self.worlds - len(episodes))]
+        rows, tables = self._rows(filled)
+        return SceneBatch(
+            bucket=self.bucket,
+            episodes=(*episodes, *[None] * (self.worlds - len(episodes))),
+            models=jax.device_put(rows),
+            table=jax.device_put(expressions.stack(tables)),
+            horizon=jnp.array([e.horizon for e in filled], jnp.int32),
+            mask=jnp.arange(self.worlds) < len(episodes),
+        )
+
+    def _rows(self, episodes: Sequence[Episode]) -> tuple[MjxScenes, list[expressions.Table]]:
+        """Host arrays of one row per episode; equal episodes are built once."""
+        built: dict[int, tuple] = {}
+        for episode in episodes:
+            if id(episode) not in built:
+                scene, fields, qpos = mjx_model.scene_fields(episode.spec, self.catalogue, self.bucket)
+                constants = {
+                    "half_extent": scene.half_extent.astype(np.float32),
+                    "cavity_pos": scene.cavity_pos.astype(np.float32),
+                    "cavity_half": scene.cavity_half.astype(np.float32),
+                    "fixture_pos": scene.fixture_pos.astype(np.float32),
+                    "fixture_quat": scene.fixture_quat.astype(np.float32),
+                    "present": scene.present,
+                }
+                built[id(episode)] = MjxScenes(fields, qpos, constants), expressions.encode(episode.predicates, scene.index)
+        rows = [built[id(e)] for e in episodes]
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *[r for r, _ in rows]), [t for _, t in rows]
+
+    def reset(self, batch: SceneBatch) -> SimState:
+        """Every world placed and settled."""
+        return _reset(self.bucket.free, self._shared, self._blank, self._owner, batch.models)
+
+    def replace(
+        self, batch: SceneBatch, state: SimState, worlds: Sequence[int], episodes: Sequence[Episode]
+    ) -> tuple[SceneBatch, SimState]:
+        """Refill ``worlds`` with ``episodes``; the others stay bit-identical. No shape depends on how many are refilled.
+
+        Raises:
+          SceneError: as ``compile``; nothing is changed then.
+        """
+        if len(worlds) != len(episodes) or len(set(worlds)) != len(worlds):
+            raise SceneError(f"{len(episodes)} episodes for worlds {list(worlds)}: name each world once, one episode each")
+        if not worlds:
+            return batch, state
+        place = dict(zip(worlds, episodes, strict=True))
+        filled = [place.get(w, episodes[0]) for w in range(self.worlds)]
+        rows, tables = self._rows(filled)
+        chosen = jnp.asarray(np.isin(np.arange(self.worlds), list(place)))
+        fresh = (rows, expressions.stack(tables), np.array([e.horizon for e in filled], np.int32), np.ones(self.worlds, bool))
+        models, table, horizon, mask = _replace(chosen, fresh, (batch.models, batch.table, batch.horizon, batch.mask))
+        new = SceneBatch(batch.bucket, tuple(place.get(w, e) for w, e in enumerate(batch.episodes)), models, table, horizon, mask)
+        return new, _replace(chosen, self.reset(new), state)
+
+    def step_chunk(self, batch: SceneBatch, state: SimState, chunk: Array) -> tuple[SimState, ChunkTrace]:
+        """Execute chunk [b, e, 7]; compiles once per e."""
+        return _step_chunk(
+            self.bucket.free,
+            self._shared,
+            self._owner,
+            batch.models,
+            batch.table,
+            batch.horizon,
+            batch.mask,
+            state,
+            jnp.asarray(chunk, jnp.float32),
+        )
