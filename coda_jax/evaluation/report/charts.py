@@ -1,0 +1,161 @@
+"""Charts as inline SVG text: no script, no font and no library to fetch. Every label is escaped here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+WIDTH = 760
+_LABEL = 150  # px, left column for row names
+_RIGHT = 118  # px, right column for values
+_INK, _MUTED, _GRID = "#1f2937", "#6b7280", "#e5e7eb"
+
+
+class Bar(NamedTuple):
+    """One horizontal bar: ``value`` in 0..1, an optional interval, the text at its right end, its colour."""
+
+    label: str
+    value: float
+    interval: tuple[float, float] | None
+    text: str
+    colour: str
+
+
+def _text(x: float, y: float, content: str, *, size: int = 12, fill: str = _INK, anchor: str = "start", weight: int = 400) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{fill}" text-anchor="{anchor}" font-weight="{weight}">{escape(content)}</text>'
+
+
+def shorten(text: str, length: int) -> str:
+    """The text, cut to ``length`` characters with an ellipsis."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _svg(height: float, parts: Sequence[str], title: str) -> str:
+    return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'
+
+
+def _percent_axis(height: float) -> list[str]:
+    parts = []
+    for i in range(5):
+        x = _LABEL + (WIDTH - _LABEL - _RIGHT) * i / 4
+        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="4" y2="{height - 20:.1f}" stroke="{_GRID}"/>')
+        parts.append(_text(x, height - 6, f"{25 * i} %", size=11, fill=_MUTED, anchor="middle"))
+    return parts
+
+
+def bar_chart(groups: Sequence[Sequence[Bar]], title: str) -> str:
+    """Horizontal bars from 0 to 100 % with interval whiskers; bars of one group stand together under one label."""
+    bar, gap = 16, 12
+    height = 8 + sum(len(g) * (bar + 2) + gap for g in groups) + 22
+    span = WIDTH - _LABEL - _RIGHT
+    parts, y = _percent_axis(height), 8.0
+    for group in groups:
+        middle = y + len(group) * (bar + 2) / 2
+        parts.append(_text(_LABEL - 10, middle + 3, shorten(group[0].label, 22), anchor="end", weight=500))
+        for b in group:
+            width = span * min(max(b.value, 0.0), 1.0)
+            interval = "" if b.interval is None else f", 95 % interval {100 * b.interval[0]:.0f} to {100 * b.interval[1]:.0f} %"
+            tip = f"<title>{escape(b.label)}: {escape(b.text)}{interval}</title>"
+            parts.append(f'<g>{tip}<rect x="{_LABEL}" y="{y:.1f}" width="{max(width, 1.5):.1f}" height="{bar}" rx="2" fill="{b.colour}"/>')
+            if b.interval is not None:
+                low, high = (_LABEL + span * v for v in b.interval)
+                mid = y + bar / 2
+                parts.append(
+                    f'<path d="M{low:.1f} {mid:.1f}H{high:.1f}M{low:.1f} {mid - 4:.1f}v8M{high:.1f} {mid - 4:.1f}v8" class="whisker"/>'
+                )
+            parts.append(_text(WIDTH - _RIGHT + 12, y + bar / 2 + 4, b.text, fill=_INK))
+            parts.append("</g>")
+            y += bar + 2
+        y += gap
+    return _svg(height, parts, title)
+
+
+def stacked_chart(rows: Sequence[tuple[str, Sequence[int]]], names: Sequence[str], colours: Sequence[str], title: str) -> str:
+    """Rows of counts as shares of the row's total, with the counts inside the pieces and a legend above."""
+    bar, gap, top = 22, 10, 30
+    height = top + len(rows) * (bar + gap) + 22
+    span = WIDTH - _LABEL - _RIGHT
+    parts = _percent_axis(height)
+    parts[:0] = [f'<rect x="0" y="0" width="{WIDTH}" height="{top - 6}" fill="#fff"/>']
+    x = float(_LABEL)
+    for name, colour in zip(names, colours, strict=True):
+        parts.append(f'<rect x="{x:.1f}" y="0" width="{12 + 7 * len(name) + 14}" height="{top - 8}" fill="#fff"/>')
+        parts.append(f'<rect x="{x:.1f}" y="5" width="11" height="11" rx="2" fill="{colour}"/>')
+        parts.append(_text(x + 16, 15, name, fill=_MUTED))
+        x += 16 + 7 * len(name) + 14
+    for i, (label, counts) in enumerate(rows):
+        y, total, left = top + i * (bar + gap), sum(counts), float(_LABEL)
+        parts.append(_text(_LABEL - 10, y + bar / 2 + 4, shorten(label, 22), anchor="end", weight=500))
+        for name, colour, count in zip(names, colours, counts, strict=True):
+            if not count:
+                continue
+            width = span * count / total
+            parts.append(f"<g><title>{escape(label)}, {escape(name)}: {count} of {total}</title>")
+            parts.append(f'<rect x="{left:.1f}" y="{y}" width="{max(width - 2, 1):.1f}" height="{bar}" rx="2" fill="{colour}"/>')
+            if width > 20:
+                parts.append(_text(left + width / 2 - 1, y + bar / 2 + 4, str(count), fill=_on(colour), anchor="middle", size=11))
+            parts.append("</g>")
+            left += width
+        parts.append(_text(WIDTH - _RIGHT + 12, y + bar / 2 + 4, f"{total} rollouts", fill=_MUTED))
+    return _svg(height, parts, title)
+
+
+def _on(colour: str) -> str:
+    """Ink that is readable on the colour ("#rrggbb")."""
+    r, g, b = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#ffffff" if 0.299 * r + 0.587 * g + 0.114 * b < 150 else _INK
+
+
+def line_chart(series: Sequence[tuple[str, Sequence[tuple[float, float]], str]], x_label: str, title: str) -> str:
+    """Curves (name, points, colour) over a shared x axis; the y axis is logarithmic when all values are positive and span a decade."""
+    points = [p for _, pts, _ in series for p in pts if math.isfinite(p[0]) and math.isfinite(p[1])]
+    if not points:
+        return ""
+    x_low, x_high = min(p[0] for p in points), max(p[0] for p in points)
+    y_low, y_high = min(p[1] for p in points), max(p[1] for p in points)
+    log = y_low > 0 and y_high / y_low > 10
+    scale = math.log10 if log else float
+    bottom, top = (scale(y_low), scale(y_high)) if log else (min(0.0, y_low), y_high)
+    top = top if top > bottom else bottom + 1
+    left, right, height = 58, 110, 240
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        px = left + (WIDTH - left - right) * ((x - x_low) / (x_high - x_low) if x_high > x_low else 0.5)
+        return px, 14 + (height - 56) * (1 - (scale(y) - bottom) / (top - bottom))
+
+    parts = []
+    for tick in _log_ticks(bottom, top) if log else _ticks(bottom, top):
+        y = 14 + (height - 56) * (1 - ((math.log10(tick) if log else tick) - bottom) / (top - bottom))
+        parts.append(f'<line x1="{left}" x2="{WIDTH - right}" y1="{y:.1f}" y2="{y:.1f}" stroke="{_GRID}"/>')
+        parts.append(_text(left - 8, y + 4, f"{tick:.3g}", size=11, fill=_MUTED, anchor="end"))
+    for tick in _ticks(x_low, x_high):
+        x = place(tick, y_high)[0]
+        parts.append(_text(x, height - 24, f"{tick:,.0f}", size=11, fill=_MUTED, anchor="middle"))
+    parts.append(_text(left + (WIDTH - left - right) / 2, height - 6, x_label, size=11, fill=_MUTED, anchor="middle"))
+    for name, pts, colour in series:
+        finite = [place(*p) for p in pts if math.isfinite(p[0]) and math.isfinite(p[1])]
+        if not finite:
+            continue
+        path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in finite)
+        parts.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2" stroke-linejoin="round"/>')
+        parts.append(_text(finite[-1][0] + 8, finite[-1][1] + 4, shorten(name, 15), fill=colour, weight=500))
+    return _svg(height, parts, title)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """About five round numbers between the two."""
+    if high <= low:
+        return [low]
+    raw = (high - low) / 4
+    power = 10 ** math.floor(math.log10(raw))
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw)
+    return [step * i for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times powers of ten between 10^low and 10^high; powers alone where there are many."""
+    multiples = (1, 2, 5) if high - low < 2 else (1,)
+    values = [m * 10.0**e for e in range(math.floor(low), math.ceil(high) + 1) for m in multiples]
+    return [v for v in values if low - 1e-9 <= math.log10(v) <= high + 1e-9]
