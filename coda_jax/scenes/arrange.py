@@ -134,7 +134,7 @@ class Arranger:
             # walk inward along the ray until the gap of the two footprints is the wanted one
             for _ in range(12):
                 x, y = target.x + reach * math.cos(angle), target.y + reach * math.sin(angle)
-                candidate = Placed(item, x, y, yaw, 0.0, "close_to_target")
+                candidate = Placed(item, x, y, yaw, 0.0, "near_target")
                 excess = gap(candidate.footprint, target.footprint) - wanted
                 if excess < 0.002:
                     break
@@ -172,7 +172,7 @@ class Arranger:
             distance = limit - BESIDE_SLACK_M
             x, y = reference.x + distance * math.cos(angle), reference.y + distance * math.sin(angle)
             spot = Footprint(x, y, radius, radius, float(angle))
-            if within_reach(x, y) and all(gap(spot, o) >= PLACE_GAP_M for o in obstacles):
-                if free_grasps(target.item.asset, x, y, target.yaw, 0.0, obstacles):
-                    return
+            clear = within_reach(x, y) and all(gap(spot, o) >= PLACE_GAP_M for o in obstacles)
+            if clear and free_grasps(target.item.asset, x, y, target.yaw, 0.0, obstacles):
+                return
         raise Rejected("no free place beside the reference")

@@ -208,7 +208,7 @@ _CATEGORIES = (
 )
 CATEGORIES: dict[str, Category] = {c.name: c for c in _CATEGORIES}
 PARENTS: dict[str, str] = {**{c.name: c.parent for c in _CATEGORIES}, "tableware": "fixture", "furniture": "fixture", "storage": "fixture"}
-PARENTS |= {p: "thing" for p in ("toy", "package", "vessel", "food", "tool", "sport", "fixture")}
+PARENTS |= dict.fromkeys(("toy", "package", "vessel", "food", "tool", "sport", "fixture"), "thing")
 
 
 def _instance_split(category: Category, index: int) -> str:

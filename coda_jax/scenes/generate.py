@@ -17,6 +17,7 @@ from coda_jax.scenes.arrange import Arranger, Item, Placed, Rejected
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.catalogue import CATEGORIES, Catalogue
 from coda_jax.scenes.layouts import Layout, layouts
+from coda_jax.scenes.program import to_program
 from coda_jax.scenes.spec import (
     AttributeFactor,
     ObjectAttributes,
@@ -99,7 +100,7 @@ class _Author:
         rng = self.rng
         relation, kind = _choice(rng, families.pairs(self.recipe.pairs))
         low, high = self.layout.others
-        counts = [n for n in range(max(low, 1), min(high, FREE_SLOTS - 1) + 1)]
+        counts = range(max(low, 1), min(high, FREE_SLOTS - 1) + 1)
         weights = np.array([OTHERS_WEIGHTS[n] for n in counts])
         others = int(rng.choice(counts, p=weights / weights.sum()))
         self.content_ = _Content(relation, [], [], {}, {}, {}, {})
@@ -222,8 +223,6 @@ def sample_spec(
 
 def sample(catalogue: Catalogue, family: str = "pick_place", suite: str = "id", split: str = "train", seed: int = 0) -> str:
     """The scene of a seed as program text, the form in which engines write scenes. Raises as ``sample_spec`` does."""
-    from coda_jax.scenes.program import to_program
-
     return to_program(sample_spec(catalogue, family, suite, split, seed))
 
 

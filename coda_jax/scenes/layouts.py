@@ -63,7 +63,7 @@ _RIGHT = _LEFT.mirrored()
 _FAR = _region("far", 0.53, 0.62, -0.19, 0.19)
 _NEAR = _region("near", 0.38, 0.46, -0.19, 0.19)
 _INNER = _region("inner", 0.36, 0.63, -0.22, 0.22)
-_EVERYWHERE = _region("everywhere", 0.33, 0.67, -0.27, 0.27)
+_EVERYWHERE = _region("table", 0.33, 0.67, -0.27, 0.27)
 _CORNER_LEFT = _region("corner_left", 0.33, 0.38, 0.20, 0.27)
 _CORNER_RIGHT = _CORNER_LEFT.mirrored()
 _EDGE_LEFT = _region("edge_left", 0.60, 0.66, 0.20, 0.26)
@@ -80,7 +80,7 @@ _LAYOUTS = (
     _train("fixtures_right", (_RIGHT_NEAR, _RIGHT_FAR), _LEFT),
     _train("fixtures_far", (_LEFT_FAR, _RIGHT_FAR), _NEAR),
     _train("fixtures_near", (_LEFT_NEAR, _RIGHT_NEAR), _FAR),
-    _train("fixtures_split", (_region("left_mid", 0.44, 0.56, 0.14, 0.19), _region("right_mid", 0.44, 0.56, -0.19, -0.14)), _MIDDLE),
+    _train("fixtures_split", (_region("left_middle", 0.44, 0.56, 0.14, 0.19), _region("right_middle", 0.44, 0.56, -0.19, -0.14)), _MIDDLE),
     _train("fixtures_diagonal", (_LEFT_NEAR, _RIGHT_FAR), _INNER),
     _train("fixtures_crossed", (_RIGHT_NEAR, _LEFT_FAR), _INNER),
     Layout(
@@ -92,12 +92,12 @@ _LAYOUTS = (
         why="the target stands on a stool: grasp height, and a fall when the approach is low",
     ),
     Layout(
-        "passage_across", "validation", (_region("left_wall", 0.44, 0.56, 0.10, 0.16), _region("right_wall", 0.44, 0.56, -0.16, -0.10)),
+        "passage_across", "validation", (_region("left_side", 0.44, 0.56, 0.10, 0.16), _region("right_side", 0.44, 0.56, -0.16, -0.10)),
         _MIDDLE, (_EVERYWHERE,), 0.014, _HALF_TURN, 0.25, (2, 4), passage=True,
         why="the target stands in a narrow passage between two fixtures that fingers and palm must not touch",
     ),
     Layout(
-        "corner_left", "validation", (_region("mid_far", 0.56, 0.6, -0.05, 0.02), _RIGHT_NEAR), _CORNER_LEFT, (_EVERYWHERE,), 0.014,
+        "corner_left", "validation", (_region("middle_far", 0.56, 0.6, -0.05, 0.02), _RIGHT_NEAR), _CORNER_LEFT, (_EVERYWHERE,), 0.014,
         _HALF_TURN, 0.8, (3, 4), 1, (0.012, 0.03),
         why="near the table's corner beside the base, where training has no object, with a neighbour close by",
     ),
@@ -110,12 +110,12 @@ _LAYOUTS = (
         why="the target stands on a stool far to the right",
     ),
     Layout(
-        "passage_along", "test", (_region("near_wall", 0.39, 0.41, -0.06, 0.06), _region("far_wall", 0.58, 0.61, -0.06, 0.06)),
-        _region("between", 0.47, 0.53, -0.08, 0.08), (_EVERYWHERE,), 0.014, _HALF_TURN, 0.25, (2, 4), passage=True,
+        "passage_along", "test", (_region("near_side", 0.39, 0.41, -0.06, 0.06), _region("far_side", 0.58, 0.61, -0.06, 0.06)),
+        _region("middle", 0.47, 0.53, -0.08, 0.08), (_EVERYWHERE,), 0.014, _HALF_TURN, 0.25, (2, 4), passage=True,
         why="a passage across the robot's view: the near fixture lies between the base and the target",
     ),
     Layout(
-        "corner_far", "test", (_region("mid_near", 0.40, 0.44, -0.05, 0.05), _LEFT_FAR), _EDGE_RIGHT, (_EVERYWHERE,), 0.014,
+        "corner_far", "test", (_region("middle_near", 0.40, 0.44, -0.05, 0.05), _LEFT_FAR), _EDGE_RIGHT, (_EVERYWHERE,), 0.014,
         _HALF_TURN, 0.8, (3, 4), 1, (0.012, 0.03),
         why="the far right corner, at the end of the reach, with a neighbour close by",
     ),

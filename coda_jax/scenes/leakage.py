@@ -1,0 +1,72 @@
+"""What keeps evaluation honest: no held-out content may enter training, whoever wrote the scene."""
+
+from __future__ import annotations
+
+from importlib.resources.abc import Traversable
+
+from coda_jax.scenes import families, language, suites
+from coda_jax.scenes.assets import Asset
+from coda_jax.scenes.catalogue import CATEGORIES, Catalogue
+from coda_jax.scenes.layouts import LAYOUTS, layouts
+from coda_jax.scenes.spec import SceneSpec
+
+
+class HeldOutContent(ValueError):
+    """A scene holds something that only evaluation may see. ``kind``: instance, category, layout, goal, instruction or scene."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def refuse_held_out(spec: SceneSpec, catalogue: Catalogue, folder: Traversable | None = None) -> None:
+    """Refuse a scene for training if it holds held-out content.
+
+    Args:
+      catalogue: what may be used, ``Catalogue("train")``.
+      folder: of the frozen suites; None for the package's own.
+
+    Raises:
+      HeldOutContent: the first finding: what, where, and what to use instead.
+      UnknownAsset: an asset that no split holds.
+    """
+    frozen = suites.frozen_scenes(folder).get(spec.scene_id)
+    if frozen is not None:
+        raise HeldOutContent("scene", f"scene {spec.scene_id} is frozen in {frozen.file}: change at least one placement or object")
+    everything = Catalogue.all()
+    assets: dict[str, Asset] = {}
+    for thing in spec.attributes.objects:
+        if thing.asset not in catalogue:
+            _refuse_asset(thing.object, everything.get(thing.asset), catalogue)
+        assets[thing.object] = everything.get(thing.asset)
+    layout = LAYOUTS.get(spec.spatial.layout)
+    if layout is not None and layout.split != "train":
+        offered = ", ".join(x.layout_id for x in layouts("train"))
+        raise HeldOutContent("layout", f"layout {layout.layout_id!r} is held out for {layout.split}: use {offered}, or an id of your own")
+    _refuse_goal(spec, assets)
+    template = language.match(spec.task.instruction)
+    if template is not None and template.split != "train":
+        offered = language.templates(template.relation, "train")[0].text
+        raise HeldOutContent(
+            "instruction",
+            f"instruction {spec.task.instruction!r} is a phrasing held out for {template.split}: write it like {offered!r}",
+        )
+
+
+def _refuse_asset(name: str, asset: Asset, catalogue: Catalogue) -> None:
+    category = CATEGORIES[asset.category]
+    if category.split != "train":
+        offered = ", ".join(catalogue.categories(asset.kind))
+        raise HeldOutContent("category", f"{name} is a {asset.category}, a category held out for {category.split}: use one of {offered}")
+    offered = ", ".join(a.asset_id for a in catalogue.instances(asset.category))
+    raise HeldOutContent("instance", f"{name} uses {asset.asset_id}, an instance held out for {asset.split}: use one of {offered}")
+
+
+def _refuse_goal(spec: SceneSpec, assets: dict[str, Asset]) -> None:
+    for pair in sorted(families.goal_pairs(spec.task.goal, assets)):
+        split = families.PAIRS.get(pair, "train")
+        if split != "train":
+            trained = ", ".join(f"{relation} a {kind}" for relation, kind in families.pairs("train"))
+            raise HeldOutContent(
+                "goal", f"goal {spec.task.goal}: {pair[0]} a {pair[1]} is held out for {split}; goals to train on: {trained}"
+            )

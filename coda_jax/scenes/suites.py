@@ -1,0 +1,163 @@
+"""Frozen suites: loading them, and the manifest that proves they are what was frozen.
+
+A suite is a JSON-lines file of canonical specs; the manifest beside the files records catalogue version and hash, the scene ids in order
+and each file's SHA-256. Freezing needs physics and a planner and lives in evaluation; here are the candidates, writing and loading.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from coda_jax.scenes import families
+from coda_jax.scenes.catalogue import VERSION, Catalogue, catalogue_hash
+from coda_jax.scenes.generate import SUITES, sample_spec
+from coda_jax.scenes.spec import SceneSpec, from_json, to_json
+
+SIZES = {"validation": 50, "test": 100}
+MANIFEST = "manifest.json"
+_FORMAT = 1
+
+
+class SuiteError(ValueError):
+    """A suite that is missing, damaged or of another catalogue; the message says which and what to do."""
+
+
+def _refreeze(family: str) -> str:
+    return f"freeze the {family} suites again (python -m coda_jax.evaluation.freeze_suites), which makes a new version of them"
+
+
+def file_name(family: str, suite: str, split: str) -> str:
+    return f"{family}.{suite}.{split}.jsonl"
+
+
+def suite_specs(family: str, suite: str, split: str, start: int = 0) -> Iterator[SceneSpec]:
+    """Endless candidates of a suite, one per seed from ``start``; the freezer keeps those that physics and planner accept."""
+    catalogue = Catalogue.all()
+    seed = start
+    while True:
+        yield sample_spec(catalogue, family, suite, split, seed)
+        seed += 1
+
+
+def _check_names(family: str, suite: str, split: str) -> None:
+    for what, value, valid in (("family", family, families.FAMILIES), ("suite", suite, SUITES), ("split", split, tuple(SIZES))):
+        if value not in valid:
+            raise SuiteError(f"unknown {what} {value!r}: use one of {', '.join(valid)}")
+
+
+def _package_data() -> Traversable:
+    return resources.files("coda_jax.scenes") / "data"
+
+
+def _manifest(folder: Traversable) -> dict:
+    path = folder / MANIFEST
+    if not path.is_file():
+        return {"format": _FORMAT, "files": {}}
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        if manifest["format"] != _FORMAT or not isinstance(manifest["files"], dict):
+            raise ValueError(f"format {manifest['format']!r}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise SuiteError(f"{path} is not a manifest of format {_FORMAT} ({error}): restore it, or freeze the suites again") from error
+    return manifest
+
+
+def write(folder: str | os.PathLike[str], family: str, suite: str, split: str, specs: Sequence[SceneSpec]) -> Path:
+    """Write one suite and its line of the manifest; both appear whole or not at all.
+
+    Raises:
+      SuiteError: unknown names, no scenes, the same scene twice, or a scene that is in another frozen suite of the folder.
+    """
+    _check_names(family, suite, split)
+    ids = [s.scene_id for s in specs]
+    if not ids:
+        raise SuiteError(f"suite {suite}/{split} has no scenes: generate more candidates")
+    if len(set(ids)) < len(ids):
+        raise SuiteError(f"suite {suite}/{split} holds the same scene twice: {next(i for i in ids if ids.count(i) > 1)}")
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    manifest, name = _manifest(folder), file_name(family, suite, split)
+    for other, entry in manifest["files"].items():
+        if other != name and (shared := set(ids) & set(entry["scene_ids"])):
+            raise SuiteError(f"scene {min(shared)} of {name} is in {other} too: use other seeds")
+    content = "".join(to_json(s) + "\n" for s in specs).encode()
+    manifest["files"][name] = {
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "catalogue_version": VERSION,
+        "catalogue_hash": catalogue_hash(),
+        "scene_ids": ids,
+    }
+    _replace(folder / name, content)
+    _replace(folder / MANIFEST, (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
+    return folder / name
+
+
+def _replace(path: Path, content: bytes) -> None:
+    temporary = path.with_suffix(path.suffix + ".part")
+    temporary.write_bytes(content)
+    os.replace(temporary, path)
+
+
+def load(family: str, suite: str, split: str = "test", folder: Traversable | None = None) -> tuple[SceneSpec, ...]:
+    """The frozen scenes of a suite, in order, after their hashes were checked.
+
+    Args:
+      folder: where the files lie; None for the ones that come with the package.
+
+    Raises:
+      SuiteError: unknown names, the suite is not frozen, was changed, or belongs to another catalogue.
+    """
+    _check_names(family, suite, split)
+    folder = _package_data() if folder is None else folder
+    name = file_name(family, suite, split)
+    entry = _manifest(folder)["files"].get(name)
+    if entry is None or not (folder / name).is_file():
+        raise SuiteError(f"the suite {name} is not in {folder}: {_refreeze(family)}")
+    if entry["catalogue_hash"] != catalogue_hash():
+        raise SuiteError(
+            f"{name} was frozen with catalogue {entry['catalogue_hash']} (version {entry['catalogue_version']}), "
+            f"this is catalogue {catalogue_hash()} (version {VERSION}): {_refreeze(family)}"
+        )
+    content = (folder / name).read_bytes()
+    if (found := hashlib.sha256(content).hexdigest()) != entry["sha256"]:
+        raise SuiteError(f"{name} was changed after freezing (sha256 {found[:12]}..., frozen {entry['sha256'][:12]}...): restore the file")
+    specs = tuple(from_json(line) for line in content.splitlines())
+    for line, (spec, frozen) in enumerate(zip(specs, entry["scene_ids"], strict=True), 1):
+        if spec.scene_id != frozen:
+            raise SuiteError(
+                f"{name}, line {line}: scene id is {spec.scene_id}, frozen as {frozen}: this version hashes scenes differently"
+            )
+    return specs
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenScene:
+    """Where a scene id is frozen."""
+
+    scene_id: str
+    file: str
+
+
+def _frozen_in(folder: Traversable) -> dict[str, FrozenScene]:
+    return {i: FrozenScene(i, name) for name, entry in _manifest(folder)["files"].items() for i in entry["scene_ids"]}
+
+
+@functools.cache
+def _frozen_in_package() -> dict[str, FrozenScene]:
+    return _frozen_in(_package_data())
+
+
+def frozen_scenes(folder: Traversable | None = None) -> dict[str, FrozenScene]:
+    """Scene id to its frozen suite, for every suite of the manifest (empty before the first freeze).
+
+    The package's own manifest (``folder`` None) is read once a process. Raises SuiteError for a damaged manifest.
+    """
+    return _frozen_in_package() if folder is None else _frozen_in(folder)

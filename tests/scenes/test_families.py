@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+
+from coda_jax.programs.expressions import Expr, validate
+from coda_jax.scenes import families, language
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.generate import sample_spec
+from coda_jax.scenes.layouts import LAYOUTS
+
+ALL = Catalogue.all()
+
+
+def test_pairs_are_split_disjointly():
+    assert set(families.pairs("train")) == {("on", "support"), ("inside", "container"), ("beside", "landmark")}
+    assert families.pairs("validation") == (("beside", "support"),) and families.pairs("test") == (("beside", "container"),)
+
+
+def test_beside_by_hand():
+    ball, plate = ALL.get("ball_00"), ALL.get("plate_00")
+    # both are round: their radii are half their widths
+    limit = round(ball.half_extent_m[0] + plate.half_extent_m[0] + 0.05, 3)
+    goal = families.goal_expression("beside", "ball_1", "plate_1", ball, plate)
+    near = Expr("at_most", (Expr("horizontal_distance", ("ball_1", "plate_1")), limit))
+    assert goal == Expr("all_of", (Expr("on", ("ball_1", "table")), near))
+    assert families.goal_pairs(goal, {"ball_1": ball, "plate_1": plate}) == {("beside", "support")}
+
+
+def test_pairs_are_read_through_any_nesting_and_order():
+    assets = {"mug_1": ALL.get("mug_00"), "bin_1": ALL.get("bin_00"), "can_1": ALL.get("can_00")}
+    swapped = Expr("any_of", (Expr("at_most", (Expr("distance", ("bin_1", "mug_1")), 0.2)), Expr("still", ("mug_1",))))
+    assert ("beside", "container") in families.goal_pairs(swapped, assets)
+    assert families.goal_pairs(Expr("at_most", (Expr("distance", ("gripper", "mug_1")), 0.1)), assets) == frozenset()
+    assert families.goal_pairs(Expr("on", ("mug_1", "table")), assets) == frozenset()
+
+
+def test_phases_are_valid_conditions_in_order():
+    for seed in range(6):
+        spec = sample_spec(Catalogue(), "pick_place", "id", "train", seed)
+        phases = families.phases(spec)
+        assert tuple(name for name, _ in phases) == families.PHASES
+        for _, predicate in phases:
+            validate(predicate, spec.object_ids, condition=True)
+        assert phases[3][1] == spec.task.goal
+        assert phases[4][1].args[0] == spec.task.goal
+
+
+def test_can_hold():
+    box = ALL.get("box_00")  # inner box 0.0654 x 0.0746 x 0.0174 (halves)
+    assert families.can_hold("inside", ALL.get("ball_00"), box)
+    assert not families.can_hold("inside", ALL.get("can_04"), box)  # its centre, 4.6 cm up, stands over the rim
+    assert not families.can_hold("inside", ALL.get("banana_00"), box)
+
+
+def test_templates_tell_their_split():
+    texts = [t.text for t in language.TEMPLATES]
+    assert len(set(texts)) == len(texts)
+    for t in language.TEMPLATES:
+        assert language.match(t.render("red mug", "white plate").capitalize() + ".") == t
+    assert language.match("juggle the red mug") is None
+
+
+def test_layout_table():
+    assert {layout.split for layout in LAYOUTS.values()} == {"train", "validation", "test"}
+    assert all(layout.why for layout in LAYOUTS.values() if layout.split != "train")
+    with pytest.raises(ValueError, match="no relation 'under'"):
+        families.goal_expression("under", "a", "b", ALL.get("mug_00"), ALL.get("plate_00"))

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+
+from coda_jax.scenes import suites
+from coda_jax.scenes.suites import SuiteError, frozen_scenes, load, suite_specs, write
+
+
+@pytest.fixture(scope="module")
+def specs():
+    return list(itertools.islice(suite_specs("pick_place", "id", "validation"), 4))
+
+
+def test_round_trip(tmp_path, specs):
+    write(tmp_path, "pick_place", "id", "validation", specs[:3])
+    assert load("pick_place", "id", "validation", tmp_path) == tuple(specs[:3])
+    assert set(frozen_scenes(tmp_path)) == {s.scene_id for s in specs[:3]}
+
+
+def test_candidates_resume_at_any_seed(specs):
+    assert next(suite_specs("pick_place", "id", "validation", start=2)).scene_id == specs[2].scene_id
+
+
+def test_changed_file_is_refused(tmp_path, specs):
+    path = write(tmp_path, "pick_place", "id", "validation", specs[:2])
+    path.write_text(path.read_text().replace('"yaw_rad":', '"yaw_rad": ', 1))
+    with pytest.raises(SuiteError, match="changed after freezing"):
+        load("pick_place", "id", "validation", tmp_path)
+
+
+def test_other_catalogue_is_refused(tmp_path, specs, monkeypatch):
+    write(tmp_path, "pick_place", "id", "validation", specs[:2])
+    monkeypatch.setattr(suites, "catalogue_hash", lambda: "0" * 16)
+    with pytest.raises(SuiteError, match=r"this is catalogue 0{16}.*new version"):
+        load("pick_place", "id", "validation", tmp_path)
+
+
+def test_missing_and_unknown_and_damaged(tmp_path):
+    with pytest.raises(SuiteError, match=r"pick_place\.tasks\.test\.jsonl is not in"):
+        load("pick_place", "tasks", "test", tmp_path)
+    with pytest.raises(SuiteError, match="unknown suite 'colours'"):
+        load("pick_place", "colours", "test", tmp_path)
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(SuiteError, match="not a manifest"):
+        load("pick_place", "tasks", "test", tmp_path)
+
+
+def test_duplicates_are_refused_within_and_across_suites(tmp_path, specs):
+    with pytest.raises(SuiteError, match="same scene twice"):
+        write(tmp_path, "pick_place", "id", "validation", [specs[0], specs[0]])
+    write(tmp_path, "pick_place", "id", "validation", specs[:2])
+    with pytest.raises(SuiteError, match=r"is in pick_place\.id\.validation"):
+        write(tmp_path, "pick_place", "id", "test", specs[1:3])
+    assert list(json.loads((tmp_path / "manifest.json").read_text())["files"]) == ["pick_place.id.validation.jsonl"]
