@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coda_jax.learning.policies.base import ChunkBatch
+from coda_jax.learning.policies.base import ChunkBatch, WordTable
 from coda_jax.types import ACTION_DIM, TOKENS, Array, Observation, _pytree
 
 STEP_FIELDS = ("ee_pos", "ee_quat", "gripper_opening", "pos", "quat", "linvel", "angvel", "articulation")
@@ -164,7 +164,8 @@ def gather(dataset: Dataset, rows: Array, h: int) -> ChunkBatch:
         text=jnp.where(present[..., None], dataset.text[dataset.names[episode]], 0.0),
         instruction=dataset.text[dataset.instruction[episode]],
     )
-    return ChunkBatch(obs=obs, actions=actions, mask=inside & dataset.mask[index], roles=dataset.roles[episode])
+    table = WordTable(text=dataset.text, names=dataset.names[episode])
+    return ChunkBatch(obs=obs, actions=actions, mask=inside & dataset.mask[index], roles=dataset.roles[episode], table=table)
 
 
 def draw(dataset: Dataset, key: jax.Array, b: int, h: int) -> ChunkBatch:

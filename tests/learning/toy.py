@@ -22,36 +22,36 @@ TEMPLATES = (
 
 
 def policy(**changes) -> FlowPolicy:
-    settings = dict(
-        chunk=8,
-        width=64,
-        text_dim=384,
-        heads=4,
-        key_dim=32,
-        euler_steps=5,
-        yaw_frame=True,
-        multi_scale=True,
-        cumulative=True,
-        distractor_dropout=0.3,
-        grounding_weight=0.1,
-        hard_attention=True,
-        given_roles=False,
-    )
+    settings = {
+        "chunk": 8,
+        "width": 64,
+        "text_dim": 384,
+        "heads": 4,
+        "key_dim": 32,
+        "euler_steps": 5,
+        "yaw_frame": True,
+        "multi_scale": True,
+        "cumulative": True,
+        "distractor_dropout": 0.3,
+        "grounding_weight": 0.1,
+        "hard_attention": True,
+        "given_roles": False,
+    }
     return FlowPolicy(**{**settings, **changes})
 
 
 def training(**changes) -> Training:
-    settings = dict(
-        steps=400,
-        batch=64,
-        learning_rate=1e-3,
-        warmup=10,
-        weight_decay=1e-4,
-        clip_norm=1.0,
-        ema=0.99,
-        language_batch=0,
-        language_weight=0.1,
-    )
+    settings = {
+        "steps": 400,
+        "batch": 64,
+        "learning_rate": 1e-3,
+        "warmup": 10,
+        "weight_decay": 1e-4,
+        "clip_norm": 1.0,
+        "ema": 0.99,
+        "language_batch": 0,
+        "language_weight": 0.1,
+    }
     return Training(**{**settings, **changes})
 
 

@@ -12,17 +12,30 @@ Params = Any  # a pytree of arrays; statistics of the actions are part of it and
 
 
 @_pytree
+class WordTable:
+    """The texts of a batch once each: tokens share few distinct names, so projecting those saves two thirds of a training step.
+
+    text: [s, d] embeddings. names: [b, o] int32 rows of ``text``, equal to obs.text where a token is present.
+    """
+
+    text: Array
+    names: Array
+
+
+@_pytree
 class ChunkBatch:
     """``b`` supervised chunks.
 
     actions: [b, h, 7] labels in LIBERO's convention. mask: [b, h] bool, the label counts. roles: [b, 2] int32, the tokens of target and
     reference (-1: none): labels of training, or given away on purpose by a diagnostic setting; no policy reads them otherwise.
+    table: the words of obs.text, or None to read obs.text itself.
     """
 
     obs: Observation
     actions: Array
     mask: Array
     roles: Array
+    table: WordTable | None
 
 
 class Policy(Protocol):

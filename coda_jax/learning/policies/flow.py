@@ -103,7 +103,10 @@ class FlowPolicy:
         has_role = (tokens == batch.roles[:, :1]) | (tokens == batch.roles[:, 1:])
         dropped = jax.random.bernoulli(dropout_key, self.distractor_dropout, (b, TOKENS)) & ~has_role
         obs = dataclasses.replace(batch.obs, present=batch.obs.present & ~dropped)
-        context, scores = encode(self, net, obs, batch.roles if self.given_roles else None, hard=False)
+        keys = None
+        if batch.table is not None:
+            keys = grounding.name_keys(net["grounding"], batch.table.text)[batch.table.names]
+        context, scores = encode(self, net, obs, batch.roles if self.given_roles else None, hard=False, keys=keys)
 
         targets = normalise.encode_chunk(batch.actions, features.heading(obs, self.yaw_frame), self.cumulative)
         targets = normalise.standardise(params["statistics"], targets).reshape(b, -1)
@@ -115,11 +118,14 @@ class FlowPolicy:
         return motor, grounding.cross_entropy(scores[:, : grounding.NAMED_HEADS], batch.roles)
 
 
-def encode(policy: FlowPolicy, net: Any, obs: Observation, roles: Array | None, hard: bool) -> tuple[Array, Array]:
-    """Context [b, width] of a decision, and the attention logits [b, heads, o]."""
+def encode(
+    policy: FlowPolicy, net: Any, obs: Observation, roles: Array | None, hard: bool, keys: Array | None = None
+) -> tuple[Array, Array]:
+    """Context [b, width] of a decision, and the attention logits [b, heads, o]; ``keys`` of the names where they are known already."""
     angle = features.heading(obs, policy.yaw_frame)
     shape = features.shape_features(obs)
-    scores = grounding.token_scores(net["grounding"], obs.instruction, obs.text, shape, obs.present)
+    keys = grounding.name_keys(net["grounding"], obs.text) if keys is None else keys
+    scores = grounding.token_scores(net["grounding"], obs.instruction, keys, shape, obs.present)
     attention = jax.nn.softmax(scores, axis=-1)
     named = attention[:, : grounding.NAMED_HEADS]
     if hard:
@@ -171,6 +177,6 @@ def sample_chunks(policy: FlowPolicy, params: Params, obs: Observation, key: jax
 @functools.partial(jax.jit, static_argnames=("policy",))
 def attended(policy: FlowPolicy, params: Params, obs: Observation) -> Array:
     """Tokens [b, 2] that the named heads take for target and reference (for reports of grounding)."""
-    shape = features.shape_features(obs)
-    scores = grounding.token_scores(params["net"]["grounding"], obs.instruction, obs.text, shape, obs.present)
+    net = params["net"]["grounding"]
+    scores = grounding.token_scores(net, obs.instruction, grounding.name_keys(net, obs.text), features.shape_features(obs), obs.present)
     return scores[:, : grounding.NAMED_HEADS].argmax(-1)

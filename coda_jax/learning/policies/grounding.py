@@ -93,11 +93,16 @@ def _split(x: Array, heads: int) -> Array:
     return x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads)
 
 
-def token_scores(params: dict, instruction: Array, text: Array, shape: Array, present: Array) -> Array:
-    """Attention logits [b, heads, o]; absent tokens get ABSENT."""
+def name_keys(params: dict, text: Array) -> Array:
+    """Keys [..., heads * key_dim] of embedded names [..., d]."""
+    return dense(params["name"], text)
+
+
+def token_scores(params: dict, instruction: Array, keys: Array, shape: Array, present: Array) -> Array:
+    """Attention logits [b, heads, o] of tokens with ``keys`` [b, o, heads * key_dim]; absent tokens get ABSENT."""
     heads = params["sharpness"].shape[0]
     query = _unit(_split(dense(params["query"], instruction), heads))
-    name = _split(dense(params["name"], text), heads)
+    name = _split(keys, heads)
     extra = _split(dense(params["shape"], shape), heads - NAMED_HEADS)
     named = jnp.concatenate([name[..., :NAMED_HEADS, :], name[..., NAMED_HEADS:, :] + extra], axis=-2)
     scores = jnp.einsum("bhd,bohd->bho", query, _unit(named)) * jnp.exp(params["sharpness"])[:, None]
