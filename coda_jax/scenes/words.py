@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from coda_jax.scenes.language import COLOURS, TEMPLATES
+from coda_jax.scenes.layouts import LAYOUTS
 
 _IN_NAMES = """
 object obj item thing body block brick piece box cube ball can cup bowl plate tray bin basket goal place spot start stack tower
@@ -31,7 +32,8 @@ big bigger biggest large larger largest tiny tall taller tallest short shorter s
 heavy light first second third colored coloured color colour shade nearest closest furthest farthest same different
 """
 _WORD = re.compile(r"[a-z]+")
-_NAME_WORDS = frozenset(_IN_NAMES.split()) | set(COLOURS)
+_PLACES = [name for y in LAYOUTS.values() for name in (y.layout_id, *(r.name for r in (*y.fixtures, y.target, *y.clutter)))]
+_NAME_WORDS = frozenset(_IN_NAMES.split()) | set(COLOURS) | {w for name in _PLACES for w in _WORD.findall(name)} | {"close"}
 _INSTRUCTION_WORDS = frozenset(_IN_INSTRUCTIONS.split()) | set(COLOURS) | {w for t in TEMPLATES for w in _WORD.findall(t.text)}
 
 
