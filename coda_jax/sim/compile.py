@@ -24,6 +24,7 @@ from coda_jax.types import FIXTURE_SLOTS, FREE_SLOTS, TIMESTEP_S, TOKENS
 
 # Contact bits: (contype, conaffinity). Static things never meet each other, nor do the robot's own parts.
 _STATIC, _OBJECT, _ROBOT = (1, 6), (2, 7), (4, 3)
+_NOTHING = (8, 0)  # meets nobody, but counts as a collider: bounding volumes, hence the layout, stay those of the bucket
 _TYPES = {
     "box": mujoco.mjtGeom.mjGEOM_BOX,
     "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER,
@@ -74,7 +75,7 @@ def template_xml(bucket: Bucket, finger: str = "box") -> str:
         '<default><geom condim="4" solref="0.01 1"/>'
         f'<default class="visual"><geom contype="0" conaffinity="0" group="{VISIBLE_GROUP}" mass="0" rgba="0.93 0.93 0.95 1"/></default>'
         f'<default class="robot"><geom contype="{_ROBOT[0]}" conaffinity="{_ROBOT[1]}" mass="0" rgba="0.3 0.3 0.33 1"/></default>'
-        f'<default class="slot"><geom contype="0" conaffinity="0" group="{HIDDEN_GROUP}" mass="0" type="sphere" size="0.001 0.001 0.001"/></default>'
+        f'<default class="slot"><geom contype="{_NOTHING[0]}" conaffinity="{_NOTHING[1]}" group="{HIDDEN_GROUP}" mass="0" type="sphere" size="0.001 0.001 0.001"/></default>'
         "</default><worldbody>"
         f'<geom name="table" type="plane" size="1.5 1.5 0.1" contype="{_STATIC[0]}" conaffinity="{_STATIC[1]}" rgba="0.72 0.62 0.52 1"/>'
     ]
@@ -130,7 +131,7 @@ def _hide(geom: mujoco.MjsGeom) -> None:
     geom.type = _TYPES["sphere"]
     geom.size = (0.001, 0.001, 0.001)
     geom.pos, geom.quat = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
-    geom.contype = geom.conaffinity = 0
+    geom.contype, geom.conaffinity = _NOTHING
     geom.group = HIDDEN_GROUP
     geom.mass = 0.0
 

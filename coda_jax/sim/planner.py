@@ -68,7 +68,7 @@ class Plan:
 def jaw_rotation(yaw: np.ndarray) -> np.ndarray:
     """[b, 3, 3] hand orientations that point down with the jaws closing along ``yaw`` (rad, base frame)."""
     c, s, zero, one = np.cos(yaw), np.sin(yaw), np.zeros_like(yaw), np.ones_like(yaw)
-    return np.stack([np.stack([s, c, zero], 1), np.stack([-c, s, zero], 1), np.stack([zero, zero, -one], 1)], 1)
+    return np.stack([np.stack([-s, c, zero], 1), np.stack([c, s, zero], 1), np.stack([zero, zero, -one], 1)], 1)
 
 
 def nearest_jaw_yaw(yaw: np.ndarray, around: np.ndarray) -> np.ndarray:
@@ -203,6 +203,13 @@ class ScriptedPlanner:
             order = list(range(len(plan.grasps)))
         grasp = plan.grasps[order[int(self._attempt[w]) % len(order)]]
         self._grasp[w] = (*grasp.pos_m, grasp.yaw_rad, grasp.width_m)
+
+    def mode_name(self, world: int) -> str:
+        return MODES[self.mode[world]]
+
+    def attempts_of(self, world: int) -> int:
+        """Grasps tried in the world's present episode."""
+        return int(self._attempt[world]) + 1
 
     def act(self, view: WorldView) -> np.ndarray:
         """Clean actions [b, 7] for the measured state; moves the modes on."""

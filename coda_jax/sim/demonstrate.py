@@ -1,0 +1,179 @@
+"""Certified demonstrations: the planner runs in a fixed number of worlds, finished worlds are refilled, nu decides what is kept."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.families import read_goal
+from coda_jax.sim.planner import FAILED, GRASP, RELEASE, PlannerSettings, ScriptedPlanner
+from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
+from coda_jax.types import ACTION_DIM, SimState, WorldView
+
+OBSERVED = ("ee_pos", "ee_quat", "gripper_opening", "pos", "quat", "linvel", "angvel", "articulation")
+CONSTANT = ("half_extent", "articulation_range", "present")
+_LINGER_STEPS = 3  # steps a failed world keeps running before it is refilled
+
+
+@dataclasses.dataclass(frozen=True)
+class NoiseSettings:
+    """Disturbance of the executed action; labels stay clean.
+
+    action_std: white noise on the six motion entries. push_probability: chance per step that a push starts. push_steps: its length in
+    control steps. push_size: its length in action units.
+    """
+
+    action_std: float
+    push_probability: float
+    push_steps: int
+    push_size: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Trajectory:
+    """One planner episode of ``t`` control steps: what was seen before each step, the clean label, and how it ended.
+
+    obs: OBSERVED fields [t, ...] and CONSTANT fields without the time axis. actions: [t, 7] labels. mask: [t] bool, the label counts.
+    qpos: [t, q] after each step. cause: why it failed, empty where nu was met.
+    """
+
+    episode: Episode
+    obs: dict[str, np.ndarray]
+    actions: np.ndarray
+    mask: np.ndarray
+    qpos: np.ndarray
+    success: bool
+    cause: str
+    attempts: int
+
+
+def disturbance(settings: NoiseSettings, horizon: int, key: tuple[int, int], seed: int) -> np.ndarray:
+    """Noise [horizon, 7] of one episode, a function of its key alone; the gripper entry is 0."""
+    rng = np.random.default_rng(np.random.SeedSequence([seed, *key]))
+    noise = np.zeros((horizon, ACTION_DIM))
+    noise[:, :6] = settings.action_std * rng.standard_normal((horizon, 6))
+    starts = np.flatnonzero(rng.random(horizon) < settings.push_probability)
+    for start in starts:
+        direction = rng.standard_normal(3)
+        noise[start : start + settings.push_steps, :3] += settings.push_size * direction / np.linalg.norm(direction)
+    return noise
+
+
+class _Recorder:
+    """Remembers the views of running episodes once for the whole batch; episodes are cut out when they end."""
+
+    def __init__(self, worlds: int):
+        self._history: collections.deque[tuple[WorldView, np.ndarray, np.ndarray, np.ndarray]] = collections.deque()
+        self._first = 0  # absolute number of the oldest step kept
+        self._start = np.zeros(worlds, np.int64)
+
+    def append(self, view: WorldView, action: np.ndarray, mask: np.ndarray, qpos: np.ndarray) -> None:
+        self._history.append((view, action, mask, qpos))
+
+    def cut(self, world: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
+        """Arrays of the world's steps since its start; the world starts anew."""
+        rows = [self._history[i] for i in range(int(self._start[world]) - self._first, len(self._history))]
+        obs = {name: np.stack([getattr(view, name)[world] for view, _, _, _ in rows]) for name in OBSERVED}
+        obs |= {name: np.array(getattr(rows[0][0], name)[world]) for name in CONSTANT}
+        action, mask, qpos = (np.stack([row[i][world] for row in rows]) for i in (1, 2, 3))
+        self._start[world] = self._first + len(self._history)
+        return obs, action, mask, qpos
+
+    def forget(self, idle: np.ndarray) -> None:
+        """Drop what no running world needs."""
+        now = self._first + len(self._history)
+        self._start[idle] = now
+        while self._history and self._first < self._start.min():
+            self._history.popleft()
+            self._first += 1
+
+
+def demonstrate(
+    sim: Simulator,
+    catalogue: Catalogue,
+    episodes: Iterable[Episode],
+    planner_settings: PlannerSettings,
+    noise: NoiseSettings | None,
+    seed: int,
+) -> Iterator[Trajectory]:
+    """Yield the trajectory of every episode, failures too, in the order in which they end.
+
+    The same episodes, settings and seed give the same trajectories at any thread count.
+    """
+    queue = iter(episodes)
+    first = [e for _, e in zip(range(sim.worlds), queue, strict=False)]
+    if not first:
+        return
+    batch = sim.compile(first)
+    state = sim.reset(batch)
+    planner = ScriptedPlanner(catalogue, sim.worlds, planner_settings)
+    recorder = _Recorder(sim.worlds)
+    disturbances: list[np.ndarray | None] = [None] * sim.worlds
+    idle = np.zeros(sim.worlds, np.int64)  # steps since the planner gave up
+
+    def begin(worlds: list[int], jobs: list[Episode]) -> None:
+        planner.restart(worlds, [e.spec for e in jobs], state.view)
+        for w, e in zip(worlds, jobs, strict=True):
+            disturbances[w] = disturbance(noise, e.horizon, e.key, seed) if noise else None
+            idle[w] = 0
+
+    begin(list(range(len(first))), first)
+    while batch.mask.any():
+        view = state.view
+        clean = planner.act(view)
+        executed = clean.copy()
+        free = ~np.isin(planner.mode, (GRASP, RELEASE, FAILED))
+        for w in np.flatnonzero(batch.mask & free):
+            d = disturbances[w]
+            if d is not None:
+                executed[w] += d[min(int(view.control_step[w]), len(d) - 1)]
+        counts = planner.mode != FAILED
+        state, trace = sim.step_chunk(batch, state, np.clip(executed, -1.0, 1.0)[:, None])
+        recorder.append(view, clean.astype(np.float32), counts, trace.qpos[:, 0])
+        idle[planner.mode == FAILED] += 1
+        ended = batch.mask & (trace.terminated | trace.truncated | (state.health != 0) | (idle > _LINGER_STEPS))
+        if not ended.any():
+            continue
+        for w in np.flatnonzero(ended):
+            yield _finish(int(w), batch, state, planner, recorder, bool(trace.terminated[w]))
+        worlds, jobs = [], []
+        for w in np.flatnonzero(ended):
+            episode = next(queue, None)
+            if episode is None:
+                batch = dataclasses.replace(batch, mask=_without(batch.mask, int(w)))
+            else:
+                worlds.append(int(w))
+                jobs.append(episode)
+        if worlds:
+            batch, state = sim.replace(batch, state, worlds, jobs)
+            begin(worlds, jobs)
+        recorder.forget(~batch.mask)
+
+
+def _without(mask: np.ndarray, world: int) -> np.ndarray:
+    mask = mask.copy()
+    mask[world] = False
+    return mask
+
+
+def _finish(w: int, batch: SceneBatch, state: SimState, planner: ScriptedPlanner, recorder: _Recorder, success: bool) -> Trajectory:
+    obs, action, mask, qpos = recorder.cut(w)
+    episode = batch.episodes[w]
+    assert episode is not None
+    cause = "" if success else "the simulation diverged" if state.health[w] else planner.cause[w] or f"ran out of time in {planner.mode_name(w)}"
+    return Trajectory(episode, obs, action, mask, qpos, success, cause, planner.attempts_of(w))
+
+
+def success_by_category(trajectories: Iterable[Trajectory], catalogue: Catalogue) -> dict[str, tuple[int, int]]:
+    """(successes, episodes) by the target's category."""
+    counts: dict[str, list[int]] = {}
+    for t in trajectories:
+        category = catalogue.get(t.episode.spec.attribute(read_goal(t.episode.spec).target).asset).category
+        k = counts.setdefault(category, [0, 0])
+        k[0] += t.success
+        k[1] += 1
+    return {name: (k, n) for name, (k, n) in sorted(counts.items())}
