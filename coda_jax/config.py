@@ -143,17 +143,17 @@ def check_key(config: ConfigDict, path: str) -> None:
         return
     inside = [k for k in known if k.startswith(path + ".")]
     if inside:
-        raise InputError(f'config.{path} is a section, not a setting; set one of: {", ".join("config." + k for k in inside)}')
+        raise InputError(f"config.{path} is a section, not a setting; set one of: {', '.join('config.' + k for k in inside)}")
     guess = nearest(path, known)
     if guess:
-        raise InputError(f'there is no setting config.{path}; did you mean config.{guess} (now {dict(leaves(config))[guess]!r})?')
+        raise InputError(f"there is no setting config.{path}; did you mean config.{guess} (now {dict(leaves(config))[guess]!r})?")
     section = path.split(".", 1)[0]
     siblings = [k for k in known if k.startswith(section + ".")] or sorted({k.split(".", 1)[0] for k in known})
-    raise InputError(f'there is no setting config.{path}; there are: {", ".join("config." + k for k in siblings)}')
+    raise InputError(f"there is no setting config.{path}; there are: {', '.join('config.' + k for k in siblings)}")
 
 
 def describe_type(value: Any) -> str:
-    """"an int (now 3)", "a list of str (now ('id',))": what a setting takes, judged by its present value."""
+    """ "an int (now 3)", "a list of str (now ('id',))": what a setting takes, judged by its present value."""
     if isinstance(value, (list, tuple)):
         inner = type(value[0]).__name__ if value else "values"
         return f"a comma-separated list of {inner} (now {value!r})"
@@ -247,7 +247,9 @@ def validate(config: ConfigDict) -> None:
             if one not in choices:
                 guess = difflib.get_close_matches(str(one), choices, n=1)
                 hint = f' (did you mean "{guess[0]}"?)' if guess else ""
-                raise InputError(f'config.{path} is "{one}"{hint}; use {"any" if isinstance(value, (list, tuple)) else "one"} of: {", ".join(choices)}')
+                raise InputError(
+                    f'config.{path} is "{one}"{hint}; use {"any" if isinstance(value, (list, tuple)) else "one"} of: {", ".join(choices)}'
+                )
     if config.evaluate.executed > config.policy.chunk:
         raise InputError(
             f"config.evaluate.executed is {config.evaluate.executed}, but only config.policy.chunk = {config.policy.chunk} actions "

@@ -73,7 +73,10 @@ def usage() -> str:
 
     values = _flags()
     described = [
-        entry(f"--{name}" + ("" if values[name].boolean else "=..."), f"{values[name].help}" + (f" [{values[name].value}]" if values[name].value else ""))
+        entry(
+            f"--{name}" + ("" if values[name].boolean else "=..."),
+            f"{values[name].help}" + (f" [{values[name].value}]" if values[name].value else ""),
+        )
         for name in ("config", "workdir", "mode", "dry_run", "program", "suite", "index", "output")
     ]
     return "\n".join(
@@ -140,7 +143,9 @@ def load_config(argument: str) -> ConfigDict:
             raise InputError("it has no get_config(variant)")
         config = module.get_config(variant) if colon else module.get_config()
     except Exception as error:
-        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path) or Path(f.filename) == path.resolve()]
+        lines = [
+            f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path) or Path(f.filename) == path.resolve()
+        ]
         if isinstance(error, SyntaxError):
             lines.append(error.lineno)
         where = f"{path} line {lines[-1]}" if lines else str(path)
@@ -264,12 +269,14 @@ def dispatch(command: Command) -> int:
         return DONE
     if mode == "check":
         assert command.program is not None
+        runtime.setup()
         from coda_jax.loop import check
 
-        return DONE if check.run(command.program) else BAD_INPUT
+        return DONE if check.run(command.config or settings.default(), command.program) else BAD_INPUT
+    runtime.setup()
     from coda_jax.loop import doctor
 
-    return DONE if doctor.run() else BAD_INPUT
+    return DONE if doctor.run(command.config or settings.default(), workdir or Path("runs")) else BAD_INPUT
 
 
 def main(arguments: list[str]) -> int:
@@ -293,10 +300,15 @@ def main(arguments: list[str]) -> int:
         return RESUMABLE
     except Exception as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            print(f"error: the disk is full ({error.filename}); free some space, the same command goes on from the last commit", file=sys.stderr)
+            print(
+                f"error: the disk is full ({error.filename}); free some space, the same command goes on from the last commit",
+                file=sys.stderr,
+            )
             return RESUMABLE
         traceback.print_exc()
-        print(f"error: a bug in coda_jax ({type(error).__name__} above); please report it with the command and the versions", file=sys.stderr)
+        print(
+            f"error: a bug in coda_jax ({type(error).__name__} above); please report it with the command and the versions", file=sys.stderr
+        )
         return BUG
 
 

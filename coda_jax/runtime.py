@@ -151,9 +151,7 @@ def device_summary() -> str:
     kinds = sorted({d.device_kind if d.platform != "cpu" else "cpu" for d in devices})
     plural = "" if len(devices) == 1 else "s"
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return (
-        f"{len(devices)} {' and '.join(kinds)} device{plural}, {cores} cores, jax {jax.__version__}, mujoco {package_version('mujoco') or 'missing'}"
-    )
+    return f"{len(devices)} {' and '.join(kinds)} device{plural}, {cores} cores, jax {jax.__version__}, mujoco {package_version('mujoco') or 'missing'}"
 
 
 def stop_requested() -> bool:

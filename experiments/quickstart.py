@@ -1,7 +1,7 @@
 """Pick-and-place from nothing on a CPU: scenes, demonstrations, a cloned policy, evaluation on five suites.
 
-    bash launch/local.sh --config=experiments/quickstart.py
-    bash launch/local.sh --config=experiments/quickstart.py:smoke      (ends within two minutes)
+bash launch/local.sh --config=experiments/quickstart.py
+bash launch/local.sh --config=experiments/quickstart.py:smoke      (ends within two minutes)
 """
 
 from ml_collections import ConfigDict
@@ -15,7 +15,7 @@ def get_config(variant: str = "") -> ConfigDict:
         config.sim.worlds = 16
         config.scenes.seeds = 16
         config.demos.count = 16
-        config.clone.steps = 50
+        config.clone.steps = 60
         config.evaluate.scenes = 8
     elif variant:
         raise settings.InputError(f'quickstart has no variant "{variant}"; use none, or: smoke')

@@ -75,7 +75,14 @@ def test_override_parses_by_type(path, text, value):
 
 @pytest.mark.parametrize(
     ("path", "text"),
-    [("clone.batch", "0"), ("seed", "-1"), ("clone.learning_rate", "nan"), ("clone.learning_rate", "inf"), ("clone.ema", "1"), ("policy.distractor_dropout", "1.5")],
+    [
+        ("clone.batch", "0"),
+        ("seed", "-1"),
+        ("clone.learning_rate", "nan"),
+        ("clone.learning_rate", "inf"),
+        ("clone.ema", "1"),
+        ("policy.distractor_dropout", "1.5"),
+    ],
 )
 def test_out_of_range_is_refused(path, text):
     config = settings.default()

@@ -44,7 +44,9 @@ def test_import_sets_nothing():
 
 
 def test_setup_in_a_fresh_process_starts_jax_and_uses_the_users_cache(tmp_path):
-    code = "from coda_jax import runtime; runtime.setup(); import jax; print(jax.config.jax_compilation_cache_dir, runtime.device_summary())"
+    code = (
+        "from coda_jax import runtime; runtime.setup(); import jax; print(jax.config.jax_compilation_cache_dir, runtime.device_summary())"
+    )
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "JAX_PLATFORMS": "cpu", "XLA_FLAGS": ""}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment).stdout

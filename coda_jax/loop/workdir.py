@@ -93,7 +93,9 @@ def check(workdir: Path, config: ConfigDict, free: tuple[str, ...] = ()) -> bool
     changes = [line for line in changes if line.split(":")[0].split(".")[0] not in free]
     if changes:
         shown = "\n  ".join(changes[:20] + ([f"and {len(changes) - 20} more"] if len(changes) > 20 else []))
-        raise InputError(f"{workdir} belongs to another configuration (stored -> given):\n  {shown}\nChoose another --workdir, or set these back")
+        raise InputError(
+            f"{workdir} belongs to another configuration (stored -> given):\n  {shown}\nChoose another --workdir, or set these back"
+        )
     return True
 
 
@@ -159,7 +161,11 @@ def _read(workdir: Path) -> dict[str, Any]:
 
 def _warn_of_versions(workdir: Path) -> None:
     before, now = _read(workdir).get("versions", {}), runtime.versions()
-    changed = [f"{k} {before.get(k, 'absent')} -> {now.get(k, 'absent')}" for k in sorted(before.keys() | now.keys()) if before.get(k) != now.get(k)]
+    changed = [
+        f"{k} {before.get(k, 'absent')} -> {now.get(k, 'absent')}"
+        for k in sorted(before.keys() | now.keys())
+        if before.get(k) != now.get(k)
+    ]
     if changed:
         print(f"{workdir} was started with other versions, results may differ in the last bits: {', '.join(changed)}", file=sys.stderr)
 

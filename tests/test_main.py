@@ -1,0 +1,163 @@
+"""The command line: one clear message and the right exit code for each mistake."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from coda_jax import main as command_line
+from coda_jax import runtime
+from coda_jax.main import BAD_INPUT, BUG, DONE, MODES, RESUMABLE
+
+
+@pytest.fixture
+def experiment(tmp_path) -> Path:
+    path = tmp_path / "small.py"
+    path.write_text(
+        "from coda_jax import config as settings\n"
+        "def get_config(variant=''):\n"
+        "    config = settings.default()\n"
+        "    if variant:\n"
+        "        config.clone.stpes = 3\n"
+        "    return config\n"
+    )
+    return path
+
+
+def test_help_names_every_mode_and_the_exit_codes(capsys):
+    assert command_line.main(["--help"]) == DONE
+    text = capsys.readouterr().out
+    assert all(f"\n  {mode} " in text for mode in MODES)
+    assert "exit codes: 0 done" in text
+
+
+def test_no_arguments_print_the_help(capsys):
+    assert command_line.main([]) == BAD_INPUT
+    assert "usage:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--config=EXPERIMENT", "--config.clone.stpes=3"], "did you mean config.clone.steps"),
+        (["--config.clone.steps=x", "--config=EXPERIMENT"], "config.clone.steps"),
+        (["--config=EXPERIMENT", "--config.clone.steps", "x"], 'given as "x"'),
+        (["--config=EXPERIMENT", "--config.seed"], "--config.seed needs a value"),
+        (["--config=EXPERIMENT:typo"], "line 5"),
+        (["--config=missing/nothing.py"], "there is no experiment file"),
+        (["--mode=verify"], "not built yet"),
+        (["--mode=serve"], "not built yet"),
+        (["--mode=rum"], "use one of: run"),
+        (["--cofig=x"], "Did you mean: config"),
+        (["stray"], '"stray" is no flag'),
+        (["--mode=run"], "needs --config=FILE.py"),
+        (["--mode=check"], "needs --program"),
+        (["--mode=check", "--program=nothing.py"], "does not exist"),
+        (["--mode=report"], "needs --workdir"),
+        (["--mode=report", "--workdir=nowhere"], "is no run folder"),
+        (["--mode=evaluate", "--workdir=nowhere"], "is no run folder"),
+    ],
+)
+def test_bad_input_exits_2_with_one_message(arguments, message, experiment, capsys):
+    assert command_line.main([a.replace("EXPERIMENT", str(experiment)) for a in arguments]) == BAD_INPUT
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+    assert captured.err.startswith("error: ") and captured.err.count("error: ") == 1
+    assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def get_config(:\n", "line 1"),
+        ("x = 1\n", "get_config"),
+        ("def get_config():\n    return 3\n", "returned a int"),
+        ("import no_such_module\n", "line 1: ModuleNotFoundError"),
+        (
+            "from ml_collections import ConfigDict\ndef get_config():\n    return ConfigDict({'seed': 0})\n",
+            "is missing: begin the experiment file",
+        ),
+    ],
+)
+def test_broken_experiment_files_are_named(text, message, tmp_path, capsys):
+    path = tmp_path / "broken.py"
+    path.write_text(text)
+    assert command_line.main([f"--config={path}"]) == BAD_INPUT
+    error = capsys.readouterr().err
+    assert str(path) in error or "begin the experiment file" in error
+    assert message in error
+
+
+def test_overrides_are_taken_from_anywhere(experiment):
+    command = command_line.parse(["--config.clone.steps=700", f"--config={experiment}", "--config.sim.backend", "native", "--dry_run"])
+    assert command.config is not None
+    assert (command.config.clone.steps, command.config.sim.backend, command.dry_run) == (700, "native", True)
+    assert command.workdir == Path("runs/small")
+
+
+def test_variant_names_its_own_workdir(repository):
+    assert command_line.parse([f"--config={repository}/experiments/quickstart.py:smoke"]).workdir == Path("runs/quickstart-smoke")
+
+
+def test_every_experiment_is_valid(repository):
+    for path in sorted((repository / "experiments").rglob("*.py")):
+        command_line.parse([f"--config={path}"])
+
+
+def test_workdir_of_another_configuration_is_refused_before_jax(experiment, tmp_path):
+    workdir = tmp_path / "run"
+    from coda_jax.loop import workdir as folders
+
+    command = command_line.parse([f"--config={experiment}", f"--workdir={workdir}"])
+    assert command.config is not None
+    with folders.open_run(workdir, command.config):
+        pass
+    before = {p.name: p.read_bytes() for p in workdir.iterdir()}
+    code = (
+        "import sys; from coda_jax.main import main; "
+        f"rc = main(['--config={experiment}', '--workdir={workdir}', '--config.clone.steps=7000']); print('jax' in sys.modules); sys.exit(rc)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == BAD_INPUT
+    assert f"clone.steps: {command.config.clone.steps} -> 7000" in done.stderr
+    assert done.stdout.strip() == "False"
+    assert {p.name: p.read_bytes() for p in workdir.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "message"),
+    [
+        (runtime.InputError("mug_1 is too heavy"), BAD_INPUT, "error: mug_1 is too heavy"),
+        (runtime.Stopped("stopped after the last commit"), RESUMABLE, "stopped after the last commit"),
+        (KeyboardInterrupt(), RESUMABLE, "goes on from the last commit"),
+        (OSError(28, "No space left on device", "x"), RESUMABLE, "the disk is full"),
+        (ZeroDivisionError("no"), BUG, "a bug in coda_jax (ZeroDivisionError"),
+    ],
+)
+def test_exit_codes(raised, code, message, monkeypatch, capsys):
+    def dispatch(command):
+        raise raised
+
+    monkeypatch.setattr(command_line, "dispatch", dispatch)
+    assert command_line.main(["--mode=doctor"]) == code
+    assert message in capsys.readouterr().err
+
+
+def test_check_prints_one_json_line_each_and_exits_2(tmp_path, capsys):
+    (tmp_path / "a_loop.py").write_text("while True:\n    pass\n")
+    (tmp_path / "b_syntax.py").write_text("result = scene(\n")
+    (tmp_path / "c_binary.py").write_bytes(b"\xff\xfe")
+    (tmp_path / "notes.md").write_text("not a program")
+    arguments = ["--mode=check", f"--program={tmp_path}", "--config=EXPERIMENT", "--config.sandbox.time_s=0.2"]
+    config = tmp_path.parent / "check_config.py"
+    config.write_text("from coda_jax.config import default as get_config\n")
+    assert command_line.main([a.replace("EXPERIMENT", str(config)) for a in arguments if ":" not in a]) == BAD_INPUT
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(Path(r["program"]).name, r["accepted"], r["kind"]) for r in rows] == [
+        ("a_loop.py", False, "limit_time"),
+        ("b_syntax.py", False, "syntax"),
+        ("c_binary.py", False, "text"),
+    ]
