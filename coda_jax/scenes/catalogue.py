@@ -11,7 +11,6 @@ import difflib
 import functools
 import hashlib
 import json
-from collections.abc import Iterable
 
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.shapes import fixtures, held_out, objects
@@ -329,11 +328,3 @@ def tree_distance(a: str, b: str) -> int:
     up_a, up_b = ancestors(a), ancestors(b)
     shared = next(c for c in up_a if c in up_b)
     return up_a.index(shared) + up_b.index(shared)
-
-
-def splits_of(assets: Iterable[Asset]) -> dict[str, int]:
-    """How many assets each split holds."""
-    counts = dict.fromkeys(SPLITS, 0)
-    for asset in assets:
-        counts[asset.split] += 1
-    return counts

@@ -6,12 +6,15 @@ import itertools
 import pytest
 
 from coda_jax.programs.expressions import Expr, validate
+from coda_jax.programs.limits import Limits
+from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes import families, language
 from coda_jax.scenes.catalogue import CATEGORIES, Catalogue
 from coda_jax.scenes.generate import SUITES, recipe, sample, sample_spec
 from coda_jax.scenes.layouts import LAYOUTS
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.placement import footprint, free_grasps, gap, within_reach
+from coda_jax.scenes.program import evaluate_scene, to_program
 from coda_jax.scenes.spec import from_json, to_json
 from coda_jax.scenes.suites import suite_specs
 
@@ -111,6 +114,7 @@ def test_sizes_and_goals(trained, held_out):
         if goal.relation == "beside":
             a, b = spec.placement(goal.target).pos_m, spec.placement(goal.reference).pos_m
             limit = next(x for x in spec.task.goal.args if isinstance(x, Expr) and x.op == "at_most").args[1]
+            assert isinstance(limit, float)
             assert ((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2) ** 0.5 > limit + 0.02
 
 
@@ -171,3 +175,19 @@ def test_rejections_are_counted_and_errors_say_what_exists():
         recipe("layouts", "train")
     with pytest.raises(ValueError, match="this version has pick_place"):
         sample_spec(ALL, "juggle", "id", "train", 0)
+
+
+def test_every_suite_goes_through_the_door_as_text(held_out, trained):
+    limits = Limits(
+        text_bytes=65536,
+        time_s=5.0,
+        grace_s=5.0,
+        memory_bytes=256 << 20,
+        recursion=100,
+        output_chars=10_000,
+        reply_chars=1 << 20,
+        workers=1,
+    )
+    with Sandbox(limits) as sandbox:
+        for spec in [trained[0], *(scenes[k] for scenes in held_out.values() for k in (0, 1))]:
+            assert evaluate_scene(to_program(spec), sandbox, ALL).scene_id == spec.scene_id
