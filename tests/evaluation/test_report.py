@@ -96,6 +96,7 @@ class Page(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
         self.tags, self.attributes, self.text, self.open = [], [], [], []
+        self.source = ""
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)

@@ -31,7 +31,7 @@ def test_object_appears_where_it_stands():
     assert pictures[0, 20, 30, 0] > 2 * pictures[0, 20, 30, 2]  # red in the middle
     assert pictures[1, 20, 30, 2] >= pictures[1, 20, 30, 0]  # background there once it moved right
     red = np.flatnonzero(pictures[1, 20, :, 0] > 2.0 * pictures[1, 20, :, 2])
-    # pixel centres at 29.5 + 20 x / (depth tan 20 deg): the left side shows to its back edge (depth 1.1), the right edge is the front's (0.9)
+    # pixel centres at 29.5 + 20 x / (depth tan 20 deg): left edge at depth 1.1, right edge at 0.9
     assert red.min() == pytest.approx(29.5 + 20 * 0.15 / (1.1 * np.tan(np.radians(20))), abs=1.5)
     assert red.max() == pytest.approx(29.5 + 20 * 0.35 / (0.9 * np.tan(np.radians(20))), abs=1.5)
 

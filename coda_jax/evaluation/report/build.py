@@ -23,7 +23,7 @@ def write_report(run_folder: Path) -> Path:
       ValueError: summary.json is missing, or a file does not follow its schema; the message names file and field.
     """
     run = load(Path(run_folder))
-    template = Template(resources.files(__package__).joinpath("template.html").read_text("utf-8"))
+    template = Template(resources.files("coda_jax.evaluation.report").joinpath("template.html").read_text("utf-8"))
     families = ", ".join(run.summary.suites) or "no suites evaluated"
     page = template.substitute(
         title=escape(f"{run.folder.resolve().name}: {families}"),

@@ -24,7 +24,8 @@ class Bar(NamedTuple):
 
 
 def _text(x: float, y: float, content: str, *, size: int = 12, fill: str = _INK, anchor: str = "start", weight: int = 400) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{fill}" text-anchor="{anchor}" font-weight="{weight}">{escape(content)}</text>'
+    style = f'font-size="{size}" fill="{fill}" text-anchor="{anchor}" font-weight="{weight}"'
+    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{escape(content)}</text>'
 
 
 def shorten(text: str, length: int) -> str:

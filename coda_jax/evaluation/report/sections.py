@@ -18,11 +18,12 @@ from coda_jax.evaluation.statistics import paired_difference, wilson
 from coda_jax.evaluation.terminal import duration, rate_text
 
 COLOURS: dict[Moment, str] = {"before": "#9ca3af", "after": "#2563eb"}
+MOMENTS: tuple[Moment, ...] = ("before", "after")
 _TEAL = "#0f766e"
 _SUCCESS = "#bbf7d0"
 _PHASE_COLOURS = ("#fde68a", "#fdba74", "#f97316", "#c2410c", "#7c2d12")
 _SERIES = ("#2563eb", "#c2410c", "#0f766e", "#7c3aed")
-_FILMS = 3  # of each outcome and suite
+_FILMS = 2  # of each outcome and suite
 _GALLERY = 12
 _CURVE_POINTS = 400
 
@@ -79,14 +80,16 @@ def tiles(run: RunData) -> str:
 def suites(run: RunData) -> str:
     body = []
     for family, by_suite in run.summary.suites.items():
-        groups = [[_bar(name, m[moment], COLOURS[moment]) for moment in COLOURS if moment in m] for name, m in by_suite.items() if m]
+        groups = [[_bar(name, m[moment], COLOURS[moment]) for moment in MOMENTS if moment in m] for name, m in by_suite.items() if m]
         if not groups:
             continue
-        present = [moment for moment in COLOURS if any(moment in m for m in by_suite.values())]
+        present = [moment for moment in MOMENTS if any(moment in m for m in by_suite.values())]
         key = "".join(f'<i style="background:{COLOURS[m]}"></i>{m} training' for m in present) if len(present) > 1 else ""
         rows = []
         for name, m in by_suite.items():
-            for moment in (x for x in COLOURS if x in m):
+            for moment in MOMENTS:
+                if moment not in m:
+                    continue
                 change = _change(run, family, name) if moment == "after" else ""
                 rows.append((name, moment, f"{m[moment].k}/{m[moment].n}", percent(m[moment]), interval_text(m[moment]), change))
         header = ["suite", "moment", "k/n", "success", "95 % interval", "change, paired 95 %"]
@@ -261,4 +264,4 @@ def configuration(run: RunData) -> str:
     return _section("Configuration", "", f"<details><summary>Resolved configuration and versions</summary><pre>{text}</pre></details>")
 
 
-SECTIONS: tuple[Callable[[RunData], str], ...] = (suites, failures, films, planner, training, gallery, costs, configuration)
+SECTIONS: tuple[Callable[[RunData], str], ...] = (suites, failures, planner, training, costs, films, gallery, configuration)
