@@ -1,0 +1,37 @@
+"""What a policy may see of a world at a decision, and the words that stand for its tokens."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.language import noun
+from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim.compile import scene_assets, token_index
+from coda_jax.types import TOKENS, Array, Observation, WorldView
+
+_SHARED = tuple(f.name for f in dataclasses.fields(Observation) if f.name not in ("text", "instruction"))
+
+
+def observe(view: WorldView, text: Array, instruction: Array) -> Observation:
+    """The observation of a moment: the visible fields of the view beside the embedded words.
+
+    Contacts, inner boxes, reset poses and the clock stay hidden. Arrays are passed on, not copied, numpy or jax alike.
+
+    Args:
+      view: ``b`` worlds. text: [b, o, d] embeddings of ``scene_texts``' words. instruction: [b, d].
+    """
+    return Observation(**{name: getattr(view, name) for name in _SHARED}, text=text, instruction=instruction)
+
+
+def scene_texts(spec: SceneSpec, catalogue: Catalogue) -> tuple[list[str], str]:
+    """Words of every token, e.g. "red mug" ("" where the token is absent), in token order, and the instruction.
+
+    Raises:
+      SceneError: an asset is unknown, or the scene has more objects than tokens.
+    """
+    index = token_index(spec, catalogue)
+    words = [""] * TOKENS
+    for attribute, asset in zip(spec.attributes.objects, scene_assets(spec, catalogue), strict=True):
+        words[index[attribute.object]] = noun(attribute.colour, asset.category)
+    return words, spec.task.instruction
