@@ -102,7 +102,7 @@ class MetricsWriter:
 
     def __init__(self, path: Path, committed_bytes: int):
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = open(path, "ab")
+        self._file = open(path, "ab")  # noqa: SIM115 - it stays open until close()
         size = self._file.tell()
         if size < committed_bytes:
             self._file.close()

@@ -12,15 +12,15 @@ from coda_jax.evaluation.metrics import MetricsWriter, Summary, Tally
 
 
 def summary(**changes):
-    fields: dict[str, Any] = dict(
-        seed=1,
-        wall_s=2.5,
-        accepted=3,
-        rejected={"penetration": 2},
-        compiles_per_round=[4, 0],
-        sim_steps=9,
-        suites={"pick_place": {"id": {"after": Tally(3, 4)}}},
-    )
+    fields: dict[str, Any] = {
+        "seed": 1,
+        "wall_s": 2.5,
+        "accepted": 3,
+        "rejected": {"penetration": 2},
+        "compiles_per_round": [4, 0],
+        "sim_steps": 9,
+        "suites": {"pick_place": {"id": {"after": Tally(3, 4)}}},
+    }
     return Summary(**(fields | changes))
 
 
@@ -103,18 +103,18 @@ def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
 
 def record(**changes):
-    fields: dict[str, Any] = dict(
-        family="pick_place",
-        suite="id",
-        split="validation",
-        moment="after",
-        scene_id="ab",
-        seed=0,
-        success=True,
-        steps=40,
-        phase_failed=None,
-        instruction="put it\u2028there",
-    )
+    fields: dict[str, Any] = {
+        "family": "pick_place",
+        "suite": "id",
+        "split": "validation",
+        "moment": "after",
+        "scene_id": "ab",
+        "seed": 0,
+        "success": True,
+        "steps": 40,
+        "phase_failed": None,
+        "instruction": "put it\u2028there",
+    }
     return records.EvalRecord(**(fields | changes))
 
 

@@ -83,7 +83,7 @@ def suites(run: RunData) -> str:
         groups = [[_bar(name, m[moment], COLOURS[moment]) for moment in MOMENTS if moment in m] for name, m in by_suite.items() if m]
         if not groups:
             continue
-        present = [moment for moment in MOMENTS if any(moment in by_moment for by_moment in by_suite.values())]
+        present: list[Moment] = [moment for moment in MOMENTS if any(moment in by_moment for by_moment in by_suite.values())]
         key = "".join(f'<i style="background:{COLOURS[m]}"></i>{m} training' for m in present) if len(present) > 1 else ""
         rows = []
         for name, m in by_suite.items():
