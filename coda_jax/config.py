@@ -9,7 +9,7 @@ import dataclasses
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ml_collections import ConfigDict
 
@@ -19,8 +19,13 @@ PRESETS = ("cpu", "paper")
 SUITES = ("id", "instances", "layouts", "tasks", "categories")
 T = TypeVar("T")
 
+if TYPE_CHECKING:
+    Config = Any  # a type checker cannot know the settings
+else:
+    Config = ConfigDict
 
-def default(preset: str = "cpu") -> ConfigDict:
+
+def default(preset: str = "cpu") -> Config:
     """The whole configuration with its defaults, locked: unknown keys and other types are refused.
 
     Raises:
@@ -102,7 +107,7 @@ def default(preset: str = "cpu") -> ConfigDict:
     return config.lock()
 
 
-def leaves(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(config: Config | Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted path and value of every setting."""
     for key, value in config.items():
         if isinstance(value, (ConfigDict, Mapping)):
@@ -111,7 +116,7 @@ def leaves(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield f"{prefix}{key}", value
 
 
-def to_dict(config: ConfigDict) -> dict[str, Any]:
+def to_dict(config: Config) -> dict[str, Any]:
     """Nested plain dict in JSON's types (tuples become lists)."""
 
     def plain(value: Any) -> Any:
@@ -132,7 +137,7 @@ def nearest(path: str, known: list[str]) -> str:
     return last[tail[0]] if tail else ""
 
 
-def check_key(config: ConfigDict, path: str) -> None:
+def check_key(config: Config, path: str) -> None:
     """Refuse a path that is no setting of ``config``.
 
     Raises:
@@ -161,7 +166,7 @@ def describe_type(value: Any) -> str:
     return f"{name} (now {value!r})"
 
 
-def check_types(config: ConfigDict, reference: ConfigDict) -> None:
+def check_types(config: Config, reference: Config) -> None:
     """Refuse settings of an experiment file that are unknown to ``reference``, missing, or of another type.
 
     Raises:
@@ -226,7 +231,7 @@ ONE_OF: dict[str, tuple[str, ...]] = {
 }
 
 
-def validate(config: ConfigDict) -> None:
+def validate(config: Config) -> None:
     """Refuse values out of range and combinations that cannot work.
 
     Raises:
@@ -259,7 +264,7 @@ def validate(config: ConfigDict) -> None:
         raise InputError(f"config.clone.warmup is {config.clone.warmup}; it must be below config.clone.steps ({config.clone.steps})")
 
 
-def override(config: ConfigDict, path: str, text: str) -> None:
+def override(config: Config, path: str, text: str) -> None:
     """Set one setting from the command line's text, e.g. ``clone.steps`` to ``"500"``.
 
     Raises:
@@ -298,7 +303,7 @@ def _parse(text: str, now: Any) -> Any:
     return text
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def differences(before: Config | Mapping[str, Any], after: Config | Mapping[str, Any]) -> list[str]:
     """One line per setting in which two configurations differ: "clone.steps: 2000 -> 500"."""
 
     def plain(value: Any) -> Any:
@@ -313,7 +318,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str
     ]
 
 
-def build(cls: type[T], section: ConfigDict, **extra: Any) -> T:
+def build(cls: type[T], section: Config, **extra: Any) -> T:
     """A plain dataclass of a lower floor from a section's settings and ``extra`` fields.
 
     Raises:

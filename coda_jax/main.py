@@ -42,7 +42,7 @@ class Command:
 
     mode: str
     workdir: Path | None
-    config: ConfigDict | None
+    config: settings.Config | None
     dry_run: bool
     program: Path | None
     suite: str
@@ -120,7 +120,7 @@ def split_overrides(arguments: list[str]) -> tuple[list[str], list[tuple[str, st
     return rest, overrides
 
 
-def load_config(argument: str) -> ConfigDict:
+def load_config(argument: str) -> settings.Config:
     """Configuration of ``FILE.py`` or ``FILE.py:VARIANT`` (the text goes to its ``get_config``).
 
     Raises:
@@ -163,7 +163,7 @@ def _default_workdir(argument: str) -> Path:
     return Path("runs") / (Path(name).stem + (f"-{variant}" if variant else ""))
 
 
-def _resolve_config(values: flags.FlagValues, overrides: list[tuple[str, str | None]], workdir: Path | None) -> ConfigDict:
+def _resolve_config(values: flags.FlagValues, overrides: list[tuple[str, str | None]], workdir: Path | None) -> settings.Config:
     if values.config is not None:
         config = load_config(values.config)
         settings.check_types(config, settings.default())

@@ -94,8 +94,8 @@ def compilation_cache_dir() -> Path:
     return cache_home() / "xla" / f"{package_version('jaxlib') or 'none'}-{_cpu_fingerprint()}"
 
 
-def _on_duration(event: str, duration: float, **kwargs: object) -> None:
-    del duration, kwargs
+def _on_duration(event: str, duration_secs: float, **kwargs: str | int) -> None:
+    del duration_secs, kwargs
     if event == _COMPILE_EVENT:
         _process.compiles += 1
 
@@ -151,7 +151,8 @@ def device_summary() -> str:
     kinds = sorted({d.device_kind if d.platform != "cpu" else "cpu" for d in devices})
     plural = "" if len(devices) == 1 else "s"
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{len(devices)} {' and '.join(kinds)} device{plural}, {cores} cores, jax {jax.__version__}, mujoco {package_version('mujoco') or 'missing'}"
+    mujoco = package_version("mujoco") or "missing"
+    return f"{len(devices)} {' and '.join(kinds)} device{plural}, {cores} cores, jax {jax.__version__}, mujoco {mujoco}"
 
 
 def stop_requested() -> bool:

@@ -7,7 +7,7 @@ dims, ``o`` object tokens, ``j`` candidates, ``m`` stages, ``v`` bins, ``q`` gen
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, dataclass_transform
 
 import jax
 
@@ -31,6 +31,7 @@ HEALTH_NAN = 1  # bit flags of SimState.health
 HEALTH_OVERFLOW = 2
 
 
+@dataclass_transform(frozen_default=True)
 def _pytree(cls):
     cls = dataclasses.dataclass(frozen=True)(cls)
     jax.tree_util.register_dataclass(cls, [f.name for f in dataclasses.fields(cls)], [])

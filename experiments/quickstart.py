@@ -4,12 +4,10 @@ bash launch/local.sh --config=experiments/quickstart.py
 bash launch/local.sh --config=experiments/quickstart.py:smoke      (ends within two minutes)
 """
 
-from ml_collections import ConfigDict
-
 from coda_jax import config as settings
 
 
-def get_config(variant: str = "") -> ConfigDict:
+def get_config(variant: str = "") -> settings.Config:
     config = settings.default("cpu")
     if variant == "smoke":
         config.sim.worlds = 16

@@ -118,7 +118,8 @@ def test_workdir_of_another_configuration_is_refused_before_jax(experiment, tmp_
     before = {p.name: p.read_bytes() for p in workdir.iterdir()}
     code = (
         "import sys; from coda_jax.main import main; "
-        f"rc = main(['--config={experiment}', '--workdir={workdir}', '--config.clone.steps=7000']); print('jax' in sys.modules); sys.exit(rc)"
+        f"rc = main(['--config={experiment}', '--workdir={workdir}', '--config.clone.steps=7000']); "
+        "print('jax' in sys.modules); sys.exit(rc)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == BAD_INPUT

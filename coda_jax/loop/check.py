@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ml_collections import ConfigDict
-
 from coda_jax import config as settings
 from coda_jax.programs.errors import ErrorKind, ProgramError
 from coda_jax.programs.limits import Limits
@@ -75,7 +73,7 @@ def verdict(path: Path, sandbox: Sandbox) -> dict[str, Any]:
     }
 
 
-def run(config: ConfigDict, path: Path) -> bool:
+def run(config: settings.Config, path: Path) -> bool:
     """Check every program below ``path`` and print one JSON object a line; True if none was refused."""
     files = program_files(path)
     accepted = True

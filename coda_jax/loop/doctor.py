@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ml_collections import ConfigDict
-
 from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.programs.errors import ErrorKind, ProgramError
@@ -108,7 +106,7 @@ def graphics() -> Finding:
     return Finding("GL", OK, f"{' and '.join(found) or 'none'}; not needed, pictures are drawn by ray casting")
 
 
-def sandbox(config: ConfigDict) -> Finding:
+def sandbox(config: settings.Config) -> Finding:
     """A sum, a file, an endless loop: the first must pass, the others must be refused."""
     limits = dataclasses.replace(settings.build(Limits, config.sandbox), time_s=0.5)
     began = time.monotonic()
@@ -196,7 +194,7 @@ def optional() -> list[Finding]:
     return rows
 
 
-def run(config: ConfigDict, workdir: Path) -> bool:
+def run(config: settings.Config, workdir: Path) -> bool:
     """Print the findings; True if none of them stops a run."""
     checks: list[Callable[[], Finding]] = [
         python, packages, devices, xla, physics, graphics, lambda: sandbox(config), text_encoder, caches, lambda: disk(workdir), memory,

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ml_collections import ConfigDict
-
 import coda_jax
 from coda_jax import config as settings
 from coda_jax import runtime
@@ -42,7 +40,7 @@ def git_revision() -> str | None:
         return None
 
 
-def read_config(workdir: Path) -> ConfigDict:
+def read_config(workdir: Path) -> settings.Config:
     """The configuration a run folder belongs to, checked like a new one.
 
     Raises:
@@ -72,7 +70,7 @@ def read_config(workdir: Path) -> ConfigDict:
     return config
 
 
-def check(workdir: Path, config: ConfigDict, free: tuple[str, ...] = ()) -> bool:
+def check(workdir: Path, config: settings.Config, free: tuple[str, ...] = ()) -> bool:
     """Whether the folder already holds a run of this configuration.
 
     free: sections that may differ (an evaluation may use other ``evaluate`` settings than the run).
@@ -125,7 +123,7 @@ def locked(workdir: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def open_run(workdir: Path, config: ConfigDict) -> Iterator[Path]:
+def open_run(workdir: Path, config: settings.Config) -> Iterator[Path]:
     """The folder, locked for writing, with its ``config.json`` in place; new or of the same configuration.
 
     Raises:

@@ -69,7 +69,13 @@ def test_damaged_record_is_named(tmp_path, text):
         folders.read_config(tmp_path)
 
 
-_HOLD = "import sys, time, pathlib; from coda_jax.loop import workdir as w\nwith w.locked(pathlib.Path(sys.argv[1])):\n print('held', flush=True); time.sleep(60)"
+_HOLD = """
+import pathlib, sys, time
+from coda_jax.loop import workdir
+with workdir.locked(pathlib.Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
 
 
 def test_second_writer_is_refused_by_pid_and_a_killed_one_frees_the_folder(tmp_path):
