@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import datetime
 import os
+import re
 import threading
 from typing import Any
 
@@ -36,6 +37,8 @@ _OS_POLICY: Any = {
     "process_time": "zero",
     "random_start": {"seed": 0},
 }
+MAX_SAID = 240  # characters of the interpreter's message, which may hold text of the program
+_MARKUP = re.compile(r"[<>{}\"\\|&$#@~^]+")
 _SDK, _PROGRAM = "<python-input-0>", "<python-input-1>"  # the interpreter's names for the first and second text of a session
 _NO_VALUE = "\nNone\n"  # the value of the last expression need not travel
 _READ = "import json as _json\n_text = _json.dumps(result)\n_text if len(_text) <= {limit} else len(_text)\n"
@@ -43,8 +46,9 @@ _READ = "import json as _json\n_text = _json.dumps(result)\n_text if len(_text) 
 _INTERNALS = ("__", "environ", "'globals'", "'locals'", "'vars'", "'compile'", "'open'", "'breakpoint'", "'input'")
 _NO_HELP = "a program only computes, without files, processes, network, environment or interpreter internals; use the verbs"
 
-# Pools of a parent process, kept alive in forked children: collecting them there would end the parent's workers.
-_inherited: list[Any] = []
+# The interpreter's client runs threads that a fork does not copy: a forked child of a process that used it would hang in it.
+_first_user: int | None = None
+_inherited: list[Any] = []  # pools of a parent process, kept alive in a forked child: collecting them would end the parent's workers
 
 
 class _OutputLimit(Exception):
@@ -52,7 +56,7 @@ class _OutputLimit(Exception):
 
 
 class Sandbox:
-    """Evaluates program text. Workers start with the first program; safe to share between threads, and usable again in a forked child.
+    """Evaluates program text. Workers start with the first program; safe to share between threads, not with a forked child process.
 
     Args:
       limits: see Limits.
@@ -111,14 +115,18 @@ class Sandbox:
         except Exception as error:
             if not loaded and not isinstance(error, pydantic_monty.MontyCrashedError):
                 raise
-            raise _explain(error, printed, self.limits) from None
+            raise _explain(error, printed, self.limits, text.count("\n") + 1) from None
         return parse_reply(reply, self.limits.reply_chars)
 
     def _session(self) -> Any:
+        global _first_user
         with self._lock:
-            if self._pool is not None and self._owner != os.getpid():
-                _inherited.append(self._pool)
-                self._pool = None
+            _first_user = _first_user or os.getpid()
+            if _first_user != os.getpid():
+                raise RuntimeError(
+                    "this process was forked after its parent had used a sandbox, whose threads did not come along: "
+                    "start processes with multiprocessing.get_context('spawn')"
+                )
             if self._pool is None:
                 wait_s = self.limits.time_s + self.limits.grace_s
                 self._pool = pydantic_monty.Monty(
@@ -178,8 +186,8 @@ def _confine(pid: int | None, memory_bytes: int) -> None:
             resource.prlimit(pid, which, (value, value))
 
 
-def _explain(error: Exception, printed: _Printed, limits: Limits) -> ProgramError:
-    """The program error that stands for what came out of the worker."""
+def _explain(error: Exception, printed: _Printed, limits: Limits, lines: int) -> ProgramError:
+    """The program error that stands for what came out of the worker; ``lines``: how many the program has."""
     if printed.over or isinstance(error, _OutputLimit):
         return ProgramError(ErrorKind.LIMIT_OUTPUT, f"printed more than {limits.output_chars} characters: remove print(), it is never read")
     if isinstance(error, pydantic_monty.MontyCrashedError):
@@ -190,8 +198,8 @@ def _explain(error: Exception, printed: _Printed, limits: Limits) -> ProgramErro
         return ProgramError(ErrorKind.NOT_DATA, f"the program did not end with plain data ({type(error).__name__}): {_NO_HELP}")
 
     inner, frames = error.exception(), error.traceback()
-    line = next((f.line for f in reversed(frames) if f.filename == _PROGRAM), None)
-    said = one_line(error.display("msg"), 300)
+    line = next((min(f.line, lines) for f in reversed(frames) if f.filename == _PROGRAM), None)
+    said = one_line(_MARKUP.sub("?", error.display("msg")[:1000]), MAX_SAID)
     if isinstance(error, pydantic_monty.MontySyntaxError):
         return ProgramError(ErrorKind.SYNTAX, f"{said}: correct the text; programs are a subset of Python", line)
     if isinstance(inner, NotImplementedError) and "syntax parser" in said:

@@ -51,10 +51,10 @@ def build_spec(draft: SceneDraft, catalogue: Catalogue, layouts: Collection[str]
       ProgramError: kinds UNKNOWN_ASSET and INVALID_SCENE.
     """
     words = known_words(part for asset in catalogue for part in (asset.asset_id, asset.category))
+    _check_names(draft)
     _check_words(draft, words)
     if layouts is not None and draft.layout not in layouts:
         _refuse(f"layout: {quote(draft.layout)} is not offered here{_nearest(draft.layout, layouts)}")
-    _check_names(draft)
     assets = {t.name: _asset(t, catalogue).scaled(t.scale) for t in draft.objects}
     free = [t for t in draft.objects if assets[t.name].kind == "object"]
     fixtures = [t for t in draft.objects if assets[t.name].kind != "object"]
