@@ -301,7 +301,7 @@ def main(arguments: list[str]) -> int:
     except Exception as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             print(
-                f"error: the disk is full ({error.filename}); free some space, the same command goes on from the last commit",
+                f"error: the disk is full ({error.strerror}: {error.filename}); free some, the same command goes on from the last commit",
                 file=sys.stderr,
             )
             return RESUMABLE
