@@ -16,11 +16,12 @@ _SHARED = tuple(f.name for f in dataclasses.fields(Observation) if f.name not in
 def observe(view: WorldView, text: Array, instruction: Array) -> Observation:
     """The observation of a moment: the visible fields of the view beside the embedded words.
 
-    Contacts, inner boxes, reset poses and the clock stay hidden. Arrays are passed on, not copied, numpy or jax alike.
+    Contacts, inner boxes, reset poses and the clock stay hidden. Numpy or jax alike.
 
     Args:
-      view: ``b`` worlds. text: [b, o, d] embeddings of ``scene_texts``' words. instruction: [b, d].
+      view: ``b`` worlds. text: [b, o, d] embeddings of ``scene_texts``' words; absent tokens get zeros. instruction: [b, d].
     """
+    text = text * view.present[..., None]
     return Observation(**{name: getattr(view, name) for name in _SHARED}, text=text, instruction=instruction)
 
 

@@ -1,0 +1,109 @@
+"""Checks that need no physics: names, places, sizes and masses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from coda_jax.scenes.assets import Asset
+from coda_jax.scenes.families import read_goal
+from coda_jax.scenes.language import noun
+from coda_jax.scenes.shapes.build import volume
+from coda_jax.scenes.spec import ObjectAttributes, SceneSpec
+from coda_jax.sim.checks.record import Failure, ValiditySettings
+
+
+def plain_failures(spec: SceneSpec, assets: Mapping[str, Asset], settings: ValiditySettings) -> Iterator[Failure]:
+    """Failures of names, workspace, table and scale; ``assets`` are the scaled ones by object id."""
+    yield from _names(spec, assets)
+    for attribute in spec.attributes.objects:
+        yield from _workspace(spec, attribute.object, settings)
+        yield from _table(spec, attribute.object, assets[attribute.object], settings)
+        if assets[attribute.object].kind == "object":
+            yield from _scale(attribute, assets[attribute.object], settings)
+    yield from _jaws(spec, assets, settings)
+
+
+def _names(spec: SceneSpec, assets: Mapping[str, Asset]) -> Iterator[Failure]:
+    """The instruction must single out target and reference by words that a viewer can see: category, and colour where it takes one."""
+    try:
+        goal = read_goal(spec)
+    except ValueError as error:
+        yield Failure("names", "", "", 0.0, "", str(error))
+        return
+    text = " ".join(re.findall(r"[a-z]+", spec.task.instruction.lower()))
+    colour = {o.object: o.colour for o in spec.attributes.objects}
+    for name in (goal.target, goal.reference):
+        if name not in assets:
+            yield Failure("names", name, "", 0.0, "", f"the goal speaks of {name}, which is no object: use {', '.join(assets)}")
+            continue
+        category = assets[name].category
+        alike = [o for o in assets if o != name and assets[o].category == category]
+        twins = [o for o in alike if colour[o] == colour[name]]
+        if twins:
+            message = f"{name} and {twins[0]} are both called {noun(colour[name], category)!r}: give one of them another colour"
+            yield Failure("names", name, twins[0], float(len(twins)), "objects", message)
+        wanted = noun(colour[name], category) if alike else category
+        if not re.search(rf"\b{wanted}(s|es)?\b", text):
+            reason = f"beside {' and '.join(alike)} of the same category " if alike else ""
+            message = f"the instruction {spec.task.instruction!r} does not name {name} {reason}by what can be seen: say 'the {wanted}'"
+            yield Failure("names", name, "", 1.0, "objects", message)
+
+
+def _workspace(spec: SceneSpec, name: str, settings: ValiditySettings) -> Iterator[Failure]:
+    place = spec.placement(name).pos_m
+    for axis, value, (low, high) in (("x", place[0], settings.workspace_x_m), ("y", place[1], settings.workspace_y_m)):
+        if not low <= value <= high:
+            inside = min(max(value, low), high)
+            message = (
+                f"{name} stands at {axis} = {value:.3f} m, outside the workspace {low:g}..{high:g} m: "
+                f"move it {abs(value - inside):.3f} m along {'+' if inside > value else '-'}{axis}"
+            )
+            yield Failure("workspace", name, "", abs(value - inside), "m", message)
+
+
+def _table(spec: SceneSpec, name: str, asset: Asset, settings: ValiditySettings) -> Iterator[Failure]:
+    placement = spec.placement(name)
+    bottom = placement.pos_m[2] - asset.half_extent_m[2]
+    if bottom < -settings.penetration_m:
+        message = f"{name} is {-bottom:.3f} m inside the table: raise it {-bottom:.3f} m, to z = {asset.half_extent_m[2]:.4f}"
+        yield Failure("table", name, "table", -bottom, "m", message)
+    elif asset.kind != "object" and bottom > settings.penetration_m:
+        message = f"{name} is fixed {bottom:.3f} m above the table: lower it {bottom:.3f} m, to z = {asset.half_extent_m[2]:.4f}"
+        yield Failure("table", name, "table", bottom, "m", message)
+
+
+def _scale(attribute: ObjectAttributes, asset: Asset, settings: ValiditySettings) -> Iterator[Failure]:
+    name = attribute.object
+    size = sum(map(volume, asset.primitives))
+    measured = (
+        ("scale", attribute.scale, settings.scale, "", 1.0),
+        ("mass", attribute.mass_kg, tuple(d * size for d in settings.density_kg_m3), "kg", 1.0),
+        ("longest side", 2 * max(asset.half_extent_m), settings.longest_m, "m", 1.0),
+    )
+    for what, value, (low, high), unit, _ in measured:
+        if not low <= value <= high:
+            nearest = min(max(value, low), high)
+            message = (
+                f"{name} ({attribute.asset}) has {what} {value:.4g} {unit}".rstrip()
+                + f"; plausible for its size is {low:.3g}..{high:.3g} {unit}".rstrip()
+                + f": change it to {nearest:.3g}"
+            )
+            yield Failure("scale", name, "", abs(value - nearest), unit, message)
+
+
+def _jaws(spec: SceneSpec, assets: Mapping[str, Asset], settings: ValiditySettings) -> Iterator[Failure]:
+    for name in spec.with_role("target"):
+        if name not in assets:
+            continue
+        widths = [g.width_m for g in assets[name].grasps]
+        if not widths:
+            message = f"{name} ({spec.attribute(name).asset}) cannot be grasped: make a graspable object the target"
+            yield Failure("scale", name, "gripper", 0.0, "m", message)
+        elif min(widths) > settings.jaw_m:
+            factor = settings.jaw_m / min(widths)
+            message = (
+                f"the narrowest grasp of {name} is {min(widths):.3f} m wide and the jaws take {settings.jaw_m:g} m: "
+                f"scale it to {spec.attribute(name).scale * factor:.2f} or less"
+            )
+            yield Failure("scale", name, "gripper", min(widths) - settings.jaw_m, "m", message)

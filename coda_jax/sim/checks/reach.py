@@ -1,0 +1,169 @@
+"""Reach: can the arm hold the target by one of its grasps, and hold it there where the goal wants it?"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from coda_jax.scenes.assets import Asset
+from coda_jax.scenes.families import beside_limit, radius, read_goal
+from coda_jax.scenes.placement import Footprint, footprint, free_grasps, gap
+from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim import control, panda
+from coda_jax.sim.checks.record import Failure, ValiditySettings
+
+_ITERATIONS = 40
+_DAMPING = 0.05
+_LONGEST_STEP_RAD = 0.3
+_DROP_M = 0.005  # release height above the resting pose
+_ABOVE_M = 0.05  # the way down to a waypoint starts this far above it
+_SIDES = 12  # directions tried around the reference of a "beside" goal
+_ROOM_M = 0.005
+
+
+def top_down(yaw_rad: np.ndarray) -> np.ndarray:
+    """[n, 3, 3] hand orientations that point down with the jaws closing along ``yaw_rad`` [n] (base frame)."""
+    c, s, zero = np.cos(yaw_rad), np.sin(yaw_rad), np.zeros_like(yaw_rad)
+    return np.stack([np.stack([-s, c, zero], 1), np.stack([c, s, zero], 1), np.stack([zero, zero, zero - 1], 1)], 1)
+
+
+def inverse_kinematics(position: np.ndarray, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Joint angles within the limits that bring the grip point to each pose, by damped least squares from the home posture.
+
+    Args:
+      position: [n, 3] m. rotation: [n, 3, 3].
+
+    Returns:
+      q [n, 7] rad, position error [n] m, rotation error [n] rad (sine of the angle) of what was reached.
+    """
+    q = np.tile(panda.HOME_RAD, (len(position), 1))
+    q[:, 0] = np.arctan2(position[:, 1], position[:, 0])
+    eye = _DAMPING**2 * np.eye(6)
+    for _ in range(_ITERATIONS):
+        at, turned, jacobian = panda.forward_kinematics(q)
+        error = np.concatenate([position - at, control.rotation_error(rotation, turned)], 1)
+        if np.abs(error).max(initial=0.0) < 1e-4:
+            break
+        transposed = jacobian.swapaxes(1, 2)
+        step = (transposed @ np.linalg.solve(jacobian @ transposed + eye, error[:, :, None]))[..., 0]
+        q = np.clip(q + np.clip(step, -_LONGEST_STEP_RAD, _LONGEST_STEP_RAD), panda.LOWER_RAD, panda.UPPER_RAD)
+    at, turned, _ = panda.forward_kinematics(q)
+    return q, np.linalg.norm(position - at, axis=1), np.linalg.norm(control.rotation_error(rotation, turned), axis=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Query:
+    """Waypoints of one scene: at each grasp one list of alternative grip points for the grasp and one for the release."""
+
+    target: str
+    reference: str
+    at_grasp: list[list[tuple[float, float, float, float]]]  # per grasp: x, y, z, jaw yaw
+    at_release: list[list[tuple[float, float, float, float]]]
+    cause: str = ""
+
+
+def _places(relation: str, target: Asset, reference: Asset, shapes: Mapping[str, Footprint], names: tuple[str, str]) -> list[tuple[float, float]]:
+    mine, goal = shapes[names[0]], shapes[names[1]]
+    if relation != "beside":
+        return [(goal.x, goal.y)]
+    near = radius(target) + radius(reference)
+    found = []
+    for distance in (0.5 * (near + beside_limit(target, reference)), near + 0.01):
+        for side in range(_SIDES):
+            angle = 2 * math.pi * side / _SIDES
+            x, y = goal.x + distance * math.cos(angle), goal.y + distance * math.sin(angle)
+            place = dataclasses.replace(mine, x=x, y=y, bottom=0.0)
+            if all(gap(place, s) > _ROOM_M for n, s in shapes.items() if n != names[0]):
+                found.append((x, y))
+    return found
+
+
+def _query(spec: SceneSpec, assets: Mapping[str, Asset]) -> _Query | None:
+    try:
+        goal = read_goal(spec)
+    except ValueError:
+        return None  # reported by the check of names
+    if goal.target not in assets or goal.reference not in assets:
+        return None
+    target, reference = assets[goal.target], assets[goal.reference]
+    place = spec.placement(goal.target)
+    shapes = {}
+    for name, asset in assets.items():
+        p = spec.placement(name)
+        shapes[name] = footprint(asset, p.pos_m[0], p.pos_m[1], p.yaw_rad, p.pos_m[2] - asset.half_extent_m[2])
+    mine = shapes[goal.target]
+    others = [s for n, s in shapes.items() if n != goal.target and s.top > mine.bottom]
+    grasps = free_grasps(target, mine.x, mine.y, mine.yaw, mine.bottom, others)
+    where = f"at ({mine.x:.2f}, {mine.y:.2f})"
+    if not grasps:
+        around = [n for n, s in shapes.items() if n != goal.target and s.top > mine.bottom and gap(s, mine) < 0.06]
+        near = f"{' and '.join(around)} stand too close" if around else "it has none"
+        cause = f"no grasp of {goal.target} {where} is free for the open hand: {near}; leave 0.03 m on both sides of the grasp"
+        return _Query(goal.target, goal.reference, [], [], cause)
+    places = _places(goal.relation, target, reference, shapes, (goal.target, goal.reference))
+    if not places:
+        cause = f"no free place for {goal.target} beside {goal.reference}: move what stands around {goal.reference} away"
+        return _Query(goal.target, goal.reference, [], [], cause)
+    if goal.relation == "on":
+        bottom = shapes[goal.reference].top
+    elif goal.relation == "inside":
+        bottom = shapes[goal.reference].bottom + reference.half_extent_m[2] + reference.cavity_pos_m[2] - reference.cavity_half_m[2]
+    else:
+        bottom = 0.0
+    c, s = math.cos(place.yaw_rad), math.sin(place.yaw_rad)
+    at_grasp, at_release = [], []
+    for g in grasps:
+        dx, dy = c * g.pos_m[0] - s * g.pos_m[1], s * g.pos_m[0] + c * g.pos_m[1]
+        jaw, dz = place.yaw_rad + g.yaw_rad, target.half_extent_m[2] + g.pos_m[2]
+        at_grasp.append([(mine.x + dx, mine.y + dy, mine.bottom + dz, jaw)])
+        at_release.append([(x + dx, y + dy, bottom + _DROP_M + dz, jaw) for x, y in places])
+    return _Query(goal.target, goal.reference, at_grasp, at_release)
+
+
+def reach_failures(
+    specs: Sequence[SceneSpec], assets: Sequence[Mapping[str, Asset]], settings: ValiditySettings
+) -> list[list[Failure]]:
+    """Failures of reach of each scene: some grasp must be reachable, and some place of the goal with the same grasp.
+
+    Each waypoint counts with the point above it, from which the hand comes down; the jaws are symmetric, so both hand yaws are tried.
+    """
+    queries = [_query(spec, a) for spec, a in zip(specs, assets, strict=True)]
+    rows: list[tuple[float, float, float, float]] = []
+    for q in queries:
+        for waypoint in (w for side in ((q.at_grasp, q.at_release) if q else ()) for options in side for w in options):
+            x, y, z, yaw = waypoint
+            rows += [(x, y, z + up, yaw + turn) for turn in (0.0, math.pi) for up in (0.0, _ABOVE_M)]
+    points = np.array(rows).reshape(-1, 4)
+    _, off, turned = inverse_kinematics(points[:, :3], top_down(points[:, 3]))
+    # [waypoint, turn]: both the point and the one above it must be reached
+    solved = ((off < settings.reach_m) & (turned < settings.reach_rad)).reshape(-1, 2, 2).all(2)
+    misses = off.reshape(-1, 2, 2).max(2)
+    results, cursor = [], 0
+    for q in queries:
+        failures: list[Failure] = []
+        if q is not None and q.cause:
+            failures.append(Failure("reach", q.target, q.reference, 0.0, "", q.cause))
+        elif q is not None:
+            n, m = len(q.at_grasp), len(q.at_release[0])
+            grasped, grasp_miss = solved[cursor : cursor + n], misses[cursor : cursor + n]
+            released = solved[cursor + n : cursor + n + n * m].reshape(n, m, 2)
+            release_miss = misses[cursor + n : cursor + n + n * m]
+            cursor += n + n * m
+            if not grasped.any():
+                failures.append(_out_of_reach(q.target, "", q.at_grasp[0][0], grasp_miss, "grasp"))
+            elif not (grasped[:, None] & released).any():
+                failures.append(_out_of_reach(q.reference, q.target, q.at_release[0][0], release_miss, "release"))
+        results.append(failures)
+    return results
+
+
+def _out_of_reach(name: str, carried: str, point: tuple[float, ...], misses: np.ndarray, what: str) -> Failure:
+    x, y, z = point[:3]
+    amount = float(misses.min())
+    holding = f"the release of {carried} at {name}" if carried else f"the grasp of {name}"
+    cause = f"misses by {amount:.3f} m" if amount > 1e-3 else "meets the joint limits"
+    message = f"the arm cannot reach {holding}, at ({x:.2f}, {y:.2f}, {z:.2f}): it {cause}; move {name} towards (0.5, 0.0), or turn it"
+    return Failure("reach", name, carried, amount, "m", message)

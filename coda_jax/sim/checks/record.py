@@ -1,0 +1,51 @@
+"""What a failed check says, and the thresholds of all checks."""
+
+from __future__ import annotations
+
+import dataclasses
+
+CHECKS = ("compile", "names", "workspace", "table", "scale", "penetration", "reach", "settle", "success")
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """One failed check of one object.
+
+    check: one of CHECKS. object: id ("" for the scene as a whole). other: id of the second object, "table" or "gripper" ("" without one).
+    amount: by how much, in ``unit``. message: what is wrong, where, and what to change.
+    """
+
+    check: str
+    object: str
+    other: str
+    amount: float
+    unit: str
+    message: str
+
+
+@dataclasses.dataclass(frozen=True)
+class ValiditySettings:
+    """Thresholds.
+
+    worlds: scenes that settle together (W); threads: of the physics pool, 0 for one per core.
+    penetration_m: deepest overlap, and deepest a bounding box may reach below the table. settle_s: physics time before the looks at
+    settle_move_m (of the centre), settle_tilt_rad (of the upright axis) and settle_speed_m_s.
+    density_kg_m3, scale, longest_m (longest side of a free object): plausible ranges. jaw_m: widest grasp the jaws take.
+    workspace_x_m, workspace_y_m: where centres may stand. reach_m, reach_rad: largest error of the arm's solution at a waypoint.
+    """
+
+    worlds: int
+    threads: int
+    penetration_m: float
+    settle_s: float
+    settle_move_m: float
+    settle_tilt_rad: float
+    settle_speed_m_s: float
+    density_kg_m3: tuple[float, float]
+    scale: tuple[float, float]
+    longest_m: tuple[float, float]
+    jaw_m: float
+    workspace_x_m: tuple[float, float]
+    workspace_y_m: tuple[float, float]
+    reach_m: float
+    reach_rad: float
