@@ -10,12 +10,13 @@ import numpy as np
 
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families import read_goal
-from coda_jax.sim.planner import FAILED, GRASP, RELEASE, PlannerSettings, ScriptedPlanner
+from coda_jax.sim.planner import FAILED, PlannerSettings, ScriptedPlanner
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
 from coda_jax.types import ACTION_DIM, SimState, WorldView
 
 OBSERVED = ("ee_pos", "ee_quat", "gripper_opening", "pos", "quat", "linvel", "angvel", "articulation")
 CONSTANT = ("half_extent", "articulation_range", "present")
+_TURN = 0.3  # share of the noise on rotations: more of it twists cans out of the jaws
 _LINGER_STEPS = 3  # steps a failed world keeps running before it is refilled
 
 
@@ -55,7 +56,7 @@ def disturbance(settings: NoiseSettings, horizon: int, key: tuple[int, int], see
     """Noise [horizon, 7] of one episode, a function of its key alone; the gripper entry is 0."""
     rng = np.random.default_rng(np.random.SeedSequence([seed, *key]))
     noise = np.zeros((horizon, ACTION_DIM))
-    noise[:, :6] = settings.action_std * rng.standard_normal((horizon, 6))
+    noise[:, :6] = settings.action_std * rng.standard_normal((horizon, 6)) * (1, 1, 1, _TURN, _TURN, _TURN)
     starts = np.flatnonzero(rng.random(horizon) < settings.push_probability)
     for start in starts:
         direction = rng.standard_normal(3)
@@ -126,11 +127,11 @@ def demonstrate(
         view = state.view
         clean = planner.act(view)
         executed = clean.copy()
-        free = ~np.isin(planner.mode, (GRASP, RELEASE, FAILED))
-        for w in np.flatnonzero(batch.mask & free):
+        scale = planner_settings.speed * planner.tolerance(view)
+        for w in np.flatnonzero(batch.mask & (scale > 0)):
             d = disturbances[w]
             if d is not None:
-                executed[w] += d[min(int(view.control_step[w]), len(d) - 1)]
+                executed[w] += scale[w] * d[min(int(view.control_step[w]), len(d) - 1)]
         counts = planner.mode != FAILED
         state, trace = sim.step_chunk(batch, state, np.clip(executed, -1.0, 1.0)[:, None])
         recorder.append(view, clean.astype(np.float32), counts, trace.qpos[:, 0])

@@ -28,9 +28,12 @@ MODES = ("approach", "grasp", "carry", "lower", "release", "retreat", "failed")
 
 _CLEARANCE_M = 0.02  # of the carried object's underside, or of the finger tips, over everything else
 _DROP_M = 0.005  # release height above the resting pose
+_ALIGNED_M = 0.009
+_FREE_HEIGHT_M = 0.05  # full disturbance this far above what may be knocked over
+_LEAST_TOLERANCE = 0.15
 _GRASP_STEPS = 4  # control steps the jaws get before the lift
 _RELEASE_STEPS = 3
-_FUNNEL = 4.0  # metres of height per metre of horizontal error
+_FUNNEL = 10.0  # metres of height per metre of horizontal error
 _BESIDE_SIDES = 24
 
 
@@ -61,6 +64,7 @@ class Plan:
     goal: Goal
     goal_xy: tuple[float, float] | None  # offset from the reference's centre; None: the centre
     goal_z: float  # centre height of the target when it rests at the goal
+    steady_yaw: float | None  # jaw yaw in the base frame for round targets, which may spin; None: follow the object
     travel_z: float  # the underside of what is carried stays above this on the way
     hover_z: float  # finger tips stay above this until they are over the grasp
 
@@ -111,6 +115,24 @@ def _beside_offset(goal: Goal, here: dict[str, Footprint], assets: dict[str, Ass
     return best
 
 
+def is_round(asset: Asset) -> bool:
+    """Whether turning the asset about z changes nothing: every primitive is round and centred."""
+    return all(p.shape in ("cylinder", "sphere", "capsule") and p.pos_m[:2] == (0.0, 0.0) and p.quat_wxyz[1:3] == (0.0, 0.0) for p in asset.primitives)
+
+
+def is_ball(asset: Asset) -> bool:
+    return len(asset.primitives) == 1 and asset.primitives[0].shape == "sphere"
+
+
+def _candidates(asset: Asset, yaw: float, x: float, y: float) -> tuple[Grasp, ...]:
+    """The asset's grasps; a round one is grasped with the least turn of the hand that clutter allows."""
+    if not is_round(asset):
+        return asset.grasps
+    neutral = math.atan2(y, x)
+    turns = [sign * math.pi * i / 8 for i in range(5) for sign in (1, -1)]
+    return tuple(dataclasses.replace(asset.grasps[0], yaw_rad=neutral + turn - yaw) for turn in turns)
+
+
 def plan_scene(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.ndarray) -> Plan:
     """Plan one world from the measured poses of its tokens, pos [o, 3] and quat [o, 4].
 
@@ -126,7 +148,7 @@ def plan_scene(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.
         here[name] = footprint(asset, float(p[0]), float(p[1]), _upright_yaw(quat[index[name]])[0], float(p[2]) - asset.half_extent_m[2])
     target, reference = assets[goal.target], assets[goal.reference]
     yaw, upright = _upright_yaw(quat[index[goal.target]])
-    if not upright:
+    if not upright and not is_ball(target):
         raise NoPlan(f"{goal.target} lies on its side: only upright objects are grasped")
     mine = here[goal.target]
     centre_z = mine.bottom + target.half_extent_m[2]
@@ -137,8 +159,9 @@ def plan_scene(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.
         fingers, palm = hand_boxes(grasp, mine.x, mine.y, yaw, centre_z)
         return sum(max(0.0, 0.002 - gap(part, f)) for part in (*fingers, palm) for f in clutter if f.top > part.bottom)
 
-    scored = sorted(((round(hits(g), 4), i) for i, g in enumerate(target.grasps)))
-    grasps = tuple(target.grasps[i] for depth, i in scored if depth < 0.004)
+    candidates = _candidates(target, yaw, mine.x, mine.y)
+    scored = sorted((round(hits(g), 4), i) for i, g in enumerate(candidates))
+    grasps = tuple(candidates[i] for depth, i in scored if depth < 0.004)
     if not grasps:
         raise NoPlan(f"no free grasp of {goal.target}: clutter stands within the open hand; move it 0.02 m away")
     top = max((f.top for name, f in here.items() if name != goal.target), default=0.0)
@@ -151,7 +174,8 @@ def plan_scene(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.
         goal_z = floor + target.half_extent_m[2]
     else:
         goal_z = here[goal.reference].top + target.half_extent_m[2]
-    return Plan(index[goal.target], index[goal.reference], grasps, goal, offset, goal_z, top + _CLEARANCE_M, top + _CLEARANCE_M)
+    steady = yaw + grasps[0].yaw_rad if is_round(target) else None
+    return Plan(index[goal.target], index[goal.reference], grasps, goal, offset, goal_z, steady, top + _CLEARANCE_M, top + _CLEARANCE_M)
 
 
 class ScriptedPlanner:
@@ -175,6 +199,8 @@ class ScriptedPlanner:
         self._travel_z, self._hover_z, self._under = np.zeros(worlds), np.zeros(worlds), np.zeros(worlds)
         self._held = np.zeros((worlds, 3))  # grip point minus object centre while held
         self._carry_yaw = np.zeros(worlds)
+        self._steady_yaw = np.full(worlds, np.nan)
+        self._topples = np.ones(worlds, bool)
 
     def restart(self, worlds: Sequence[int], specs: Sequence[SceneSpec], view: WorldView) -> None:
         """Plan the given worlds anew; one without a plan goes to mode FAILED with its cause."""
@@ -189,6 +215,8 @@ class ScriptedPlanner:
             self._target[w], self._reference[w] = plan.target, plan.reference
             self._goal_offset[w] = plan.goal_xy or (0.0, 0.0)
             self._goal_z[w], self._travel_z[w], self._hover_z[w] = plan.goal_z, plan.travel_z, plan.hover_z
+            self._steady_yaw[w] = np.nan if plan.steady_yaw is None else plan.steady_yaw
+            self._topples[w] = not is_ball(scene_assets(spec, self._catalogue)[spec.object_ids.index(plan.goal.target)])
             self._under[w] = view.half_extent[w, plan.target, 2]
             self._choose(w, view)
 
@@ -199,8 +227,8 @@ class ScriptedPlanner:
         yaw, _ = _upright_yaw(view.quat[w, plan.target])
         turn = [abs(nearest_jaw_yaw(np.array(yaw + g.yaw_rad), np.array(0.0))) for g in plan.grasps]
         order = sorted(range(len(plan.grasps)), key=lambda i: round(0.02 * i + 0.1 * float(turn[i]), 6))
-        if plan.goal_xy is not None:  # the place beside was found for the first grasp
-            order = list(range(len(plan.grasps)))
+        if plan.goal_xy is not None or plan.steady_yaw is not None:  # the first grasp is the one that was planned with
+            order = [0] if plan.steady_yaw is not None else list(range(len(plan.grasps)))
         grasp = plan.grasps[order[int(self._attempt[w]) % len(order)]]
         self._grasp[w] = (*grasp.pos_m, grasp.yaw_rad, grasp.width_m)
 
@@ -210,6 +238,19 @@ class ScriptedPlanner:
     def attempts_of(self, world: int) -> int:
         """Grasps tried in the world's present episode."""
         return int(self._attempt[world]) + 1
+
+    def tolerance(self, view: WorldView) -> np.ndarray:
+        """[b] in 0..1: how much disturbance the motion takes without knocking things over; 0 while the jaws move or nothing is planned.
+
+        Full above the clutter, little where the finger tips are beside the target or the carried object is beside the goal.
+        """
+        rows = np.arange(len(self.mode))
+        top = np.asarray(view.pos[rows, self._target, 2]) + self._under
+        below = np.where(self.mode == APPROACH, np.asarray(view.ee_pos[:, 2]) - panda.TIP_BELOW_GRIP_M - top, 0.0)
+        carried = np.asarray(view.pos[rows, self._target, 2]) - self._goal_z
+        height = np.where(self.mode == APPROACH, below, carried)
+        free = np.isin(self.mode, (APPROACH, CARRY, LOWER, RETREAT))
+        return np.where(free, np.clip(height / _FREE_HEIGHT_M, _LEAST_TOLERANCE, 1.0), 0.0)
 
     def act(self, view: WorldView) -> np.ndarray:
         """Clean actions [b, 7] for the measured state; moves the modes on."""
@@ -221,10 +262,16 @@ class ScriptedPlanner:
         fingers = view.finger_contact[rows, self._target].all(1)
         yaw_now = np.arctan2(ee_rotation[:, 1, 1], ee_rotation[:, 0, 1])
 
-        grip = obj + (matrix @ self._grasp[:, :3, None])[..., 0]
         object_yaw = np.arctan2(matrix[:, 1, 0], matrix[:, 0, 0])
+        c, s = np.cos(object_yaw), np.sin(object_yaw)
+        local = self._grasp[:, :3]
+        grip = obj + np.stack([c * local[:, 0] - s * local[:, 1], s * local[:, 0] + c * local[:, 1], local[:, 2]], 1)
+        toppled = (self.mode == APPROACH) & self._topples & (matrix[:, 2, 2] < 0.8)
+        for w in np.flatnonzero(toppled):
+            self.mode[w], self.cause[w] = FAILED, "knocked the target over"
         # Nearest to the middle of the last joint's range, which is the start's jaw yaw turned with the base.
-        grasp_yaw = nearest_jaw_yaw(object_yaw + self._grasp[:, 3], np.arctan2(obj[:, 1], obj[:, 0]))
+        jaw = np.where(np.isnan(self._steady_yaw), object_yaw + self._grasp[:, 3], self._steady_yaw)
+        grasp_yaw = nearest_jaw_yaw(jaw, np.arctan2(obj[:, 1], obj[:, 0]))
         goal_xy = np.asarray(view.pos[rows, self._reference, :2], float) + self._goal_offset
 
         self._transitions(view, ee, obj, grip, grasp_yaw, yaw_now, goal_xy, fingers)
@@ -236,7 +283,7 @@ class ScriptedPlanner:
         m = mode == APPROACH
         error = np.linalg.norm(grip[:, :2] - ee[:, :2], axis=1)
         hover = np.maximum(self._hover_z + panda.TIP_BELOW_GRIP_M, grip[:, 2] + 0.05)
-        height = np.clip(grip[:, 2] + _FUNNEL * np.maximum(error - 0.006, 0.0), grip[:, 2], hover)
+        height = np.clip(grip[:, 2] + _FUNNEL * np.maximum(error - 0.005, 0.0), grip[:, 2], hover)
         goal[m] = np.concatenate([grip[:, :2], height[:, None]], 1)[m]
         yaw[m] = grasp_yaw[m]
         low = m & (ee[:, 2] < height - 0.015)
@@ -271,7 +318,7 @@ class ScriptedPlanner:
 
     def _transitions(self, view, ee, obj, grip, grasp_yaw, yaw_now, goal_xy, fingers) -> None:
         mode, wait = self.mode, self._wait
-        there = (np.linalg.norm(grip[:, :2] - ee[:, :2], axis=1) < 0.008) & (np.abs(grip[:, 2] - ee[:, 2]) < 0.008)
+        there = (np.linalg.norm(grip[:, :2] - ee[:, :2], axis=1) < _ALIGNED_M) & (np.abs(grip[:, 2] - ee[:, 2]) < _ALIGNED_M)
         ready = (mode == APPROACH) & there & (np.abs(grasp_yaw - yaw_now) < 0.08)
         mode[ready], wait[ready] = GRASP, 0
         grasping = (mode == GRASP) & ~ready
