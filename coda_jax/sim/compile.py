@@ -211,7 +211,8 @@ def compile_scene(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, finger:
             body.pos, body.quat = placement.pos_m, quat
             fixture_pos[token - FREE_SLOTS], fixture_quat[token - FREE_SLOTS] = placement.pos_m, quat
         else:
-            body.explicitinertial, body.gravcomp = 0, 0.0
+            # an undefined frame of inertia makes the compiler take mass and inertia from the geoms
+            body.explicitinertial, body.gravcomp, body.ipos = 0, 0.0, (math.nan,) * 3
             free_pose[token] = (*placement.pos_m, *quat)
     for name in [f"o{i}" for i in range(bucket.free) if i not in free_pose] + [f"f{i}" for i in range(FIXTURE_SLOTS) if not present[FREE_SLOTS + i]]:
         body = template.body(name)
