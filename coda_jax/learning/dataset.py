@@ -93,9 +93,7 @@ def _check(number: int, demo: Demonstration) -> None:
         raise ValueError(f"{where}: {len(demo.names)} names for {TOKENS} tokens; use None for absent ones")
     for token, (name, present) in enumerate(zip(demo.names, demo.obs["present"], strict=True)):
         if bool(present) != (name is not None):
-            raise ValueError(
-                f"{where}: token {token} has present={bool(present)} and name {name!r}; present tokens need a name, absent ones None"
-            )
+            raise ValueError(f"{where}: token {token} has present={bool(present)} and name {name!r}; only present tokens have names")
     for token in demo.roles:
         if token != -1 and not (0 <= token < TOKENS and demo.obs["present"][token]):
             raise ValueError(f"{where}: role token {token} is absent; use the token of a present object, or -1")

@@ -64,6 +64,8 @@ def optimiser(policy: FlowPolicy, training: Training, params: Params) -> optax.G
 
 
 def init_state(policy: FlowPolicy, training: Training, params: Params) -> TrainState:
+    """State before the first update; parameters become strongly typed, or the second call would compile again."""
+    params = jax.tree.map(lambda x: jnp.asarray(x, x.dtype), params)
     return TrainState(
         params=params,
         ema=jax.tree.map(jnp.copy, params),  # copies: both are donated to the update

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import orbax.checkpoint as ocp
 
 log = logging.getLogger(__name__)
@@ -179,6 +181,8 @@ class Checkpoints:
             raise CheckpointError(
                 f"checkpoint {step} in {self.folder} does not fit the settings (was the width changed?): {error}"
             ) from error
+        if not any(getattr(leaf, "committed", False) for leaf in jax.tree.leaves(template)):
+            tree = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)), tree)  # arrays bound to a device would compile every step again
         for have, want in zip(jax.tree.leaves(tree), jax.tree.leaves(abstract), strict=True):
             if have.shape != want.shape:
                 raise CheckpointError(f"checkpoint {step} in {self.folder} holds shape {have.shape} where the settings need {want.shape}")

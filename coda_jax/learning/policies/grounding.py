@@ -81,7 +81,7 @@ def init(key: jax.Array, text_dim: int, shape_dim: int, heads: int, key_dim: int
         "query": init_dense(keys[0], text_dim, heads * key_dim),
         "name": init_dense(keys[1], text_dim, heads * key_dim),
         "shape": init_dense(keys[2], shape_dim, (heads - NAMED_HEADS) * key_dim, scale=0.1),
-        "sharpness": jnp.full((heads,), jnp.log(10.0)),
+        "sharpness": jnp.full((heads,), np.log(10.0), jnp.float32),
     }
 
 
