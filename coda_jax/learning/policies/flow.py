@@ -83,6 +83,8 @@ class FlowPolicy:
     def sample(self, params: Params, obs: Observation, key: jax.Array, j: int, roles: Array | None = None) -> Array:
         """``j`` chunks [b, j, h, 7] by Euler steps from noise; one executable per (b, j).
 
+        key: one key, or keys [b], with which a world's chunks do not depend on the worlds beside it.
+
         Raises:
           ValueError: ``given_roles`` is set and ``roles`` is missing.
         """
@@ -166,7 +168,8 @@ def sample_chunks(policy: FlowPolicy, params: Params, obs: Observation, key: jax
     net, b = params["net"], obs.ee_pos.shape[0]
     context, _ = encode(policy, net, obs, roles, hard=policy.hard_attention)
     part = _context_part(net, context)[:, None]
-    x = jax.random.normal(key, (b, j, policy.chunk * ACTION_DIM))
+    shape = (j, policy.chunk * ACTION_DIM)
+    x = jax.random.normal(key, (b, *shape)) if key.ndim == 0 else jax.vmap(lambda k: jax.random.normal(k, shape))(key)
     for i in range(policy.euler_steps):
         u = jnp.full((b, j, 1), i / policy.euler_steps)
         x = x + _velocity(net, part, x, u) / policy.euler_steps

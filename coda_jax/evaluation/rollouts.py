@@ -1,0 +1,166 @@
+"""Closed-loop rollouts: the common seam above every backend. A queue of episodes runs in a fixed number of worlds; finished ones are refilled.
+
+What happens in an episode depends on its key alone (scene, repeat) and the decision's number, never on which world it ran in or beside whom.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import jax
+import numpy as np
+
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.sim.observe import observe, scene_texts
+from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
+from coda_jax.types import TOKENS, Array, Observation, SimState
+
+# (observation of W worlds, keys [W] of this decision) -> chunks [W, h, 7]; the first ``executed`` rows are carried out
+PolicyFn = Callable[[Observation, Array], Array]
+EmbedFn = Callable[[Sequence[str]], np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """One finished episode of ``t`` control steps and ``k`` decisions.
+
+    predicates: [t, p] after each step, column 0 is nu. qpos: [t, q] after each step. executed: [k] steps of each chunk.
+    clipped: action entries outside [-1, 1]. health: bit flags; a flagged episode is neither success nor failure but counted apart.
+    """
+
+    episode: Episode
+    success: bool
+    predicates: np.ndarray
+    qpos: np.ndarray
+    executed: np.ndarray
+    clipped: int
+    health: int
+
+    @property
+    def steps(self) -> int:
+        return len(self.predicates)
+
+
+@dataclasses.dataclass
+class Timings:
+    """Where the wall time of rollouts goes, s."""
+
+    physics_s: float = 0.0
+    policy_s: float = 0.0
+    refill_s: float = 0.0
+    total_s: float = 0.0
+
+
+@jax.jit
+def _decision_keys(key: Array, pairs: Array, decision: Array) -> Array:
+    """Keys [b] folded from (scene, repeat) pairs [b, 2] and the decision's number [b]."""
+
+    def one(pair, k):
+        return jax.random.fold_in(jax.random.fold_in(jax.random.fold_in(key, pair[0]), pair[1]), k)
+
+    return jax.vmap(one)(pairs, decision)
+
+
+class _Words:
+    """Embedded words of the scenes in a batch of worlds."""
+
+    def __init__(self, worlds: int, catalogue: Catalogue, embed: EmbedFn):
+        self._catalogue, self._embed = catalogue, embed
+        d = embed([""]).shape[-1]
+        self.text = np.zeros((worlds, TOKENS, d), np.float32)
+        self.instruction = np.zeros((worlds, d), np.float32)
+
+    def put(self, worlds: Sequence[int], episodes: Sequence[Episode]) -> None:
+        words = [scene_texts(e.spec, self._catalogue) for e in episodes]
+        embedded = self._embed([w for tokens, instruction in words for w in (*tokens, instruction)]).reshape(len(words), TOKENS + 1, -1)
+        rows = np.asarray(worlds)
+        self.text, self.instruction = self.text.copy(), self.instruction.copy()  # jax may still read the old ones
+        self.text[rows], self.instruction[rows] = embedded[:, :TOKENS], embedded[:, TOKENS]
+
+
+def rollout(
+    sim: Simulator,
+    catalogue: Catalogue,
+    episodes: Iterable[Episode],
+    policy_fn: PolicyFn,
+    embed: EmbedFn,
+    executed: int,
+    key: Array,
+    timings: Timings | None = None,
+) -> Iterator[Result]:
+    """Yield every episode's result, in the order in which they end.
+
+    Args:
+      episodes: of one bucket; any number, W at a time. policy_fn: samples W chunks, one executable. embed: sentences to [n, d].
+      executed: e, control steps carried out of each chunk. key: folded with (scene, repeat, decision).
+    """
+    clock = timings or Timings()
+    begun = time.perf_counter()
+    queue = iter(episodes)
+    first = [e for _, e in zip(range(sim.worlds), queue, strict=False)]
+    if not first:
+        return
+    batch = sim.compile(first)
+    state = sim.reset(batch)
+    words = _Words(sim.worlds, catalogue, embed)
+    words.put(range(len(first)), first)
+    pairs = np.zeros((sim.worlds, 2), np.uint32)
+    decision = np.zeros(sim.worlds, np.uint32)
+    pieces: list[list[tuple[np.ndarray, np.ndarray, int, int]]] = [[] for _ in range(sim.worlds)]
+    pairs[: len(first)] = [e.key for e in first]
+    clock.refill_s += time.perf_counter() - begun
+    while batch.mask.any():
+        start = time.perf_counter()
+        chunks = np.asarray(policy_fn(observe(state.view, words.text, words.instruction), _decision_keys(key, pairs, decision)))
+        middle = time.perf_counter()
+        state, trace = sim.step_chunk(batch, state, chunks[:, :executed])
+        end = time.perf_counter()
+        clock.policy_s += middle - start
+        clock.physics_s += end - middle
+        decision += 1
+        for w in np.flatnonzero(batch.mask):
+            n = int(trace.executed[w])
+            pieces[w].append((np.asarray(trace.predicates[w, :n]), np.asarray(trace.qpos[w, :n]), n, int(trace.clipped[w])))
+        ended = np.flatnonzero(batch.mask & (trace.terminated | trace.truncated | (np.asarray(state.health) != 0)))
+        if len(ended):
+            for w in ended:
+                yield _result(batch, state, int(w), pieces[w], bool(trace.terminated[w]))
+                pieces[w] = []
+            batch, state = _refill(sim, batch, state, ended, queue, words, pairs, decision)
+        clock.refill_s += time.perf_counter() - end
+        clock.total_s = time.perf_counter() - begun
+
+
+def _result(batch: SceneBatch, state: SimState, w: int, pieces: list, success: bool) -> Result:
+    episode = batch.episodes[w]
+    assert episode is not None
+    return Result(
+        episode=episode,
+        success=success,
+        predicates=np.concatenate([p[0] for p in pieces]),
+        qpos=np.concatenate([p[1] for p in pieces]),
+        executed=np.array([p[2] for p in pieces], np.int32),
+        clipped=sum(p[3] for p in pieces),
+        health=int(state.health[w]),
+    )
+
+
+def _refill(sim, batch: SceneBatch, state: SimState, ended, queue: Iterator[Episode], words: _Words, pairs, decision):
+    worlds, jobs = [], []
+    mask = np.array(batch.mask)
+    for w in ended:
+        episode = next(queue, None)
+        if episode is None:
+            mask[w] = False
+        else:
+            worlds.append(int(w))
+            jobs.append(episode)
+    batch = dataclasses.replace(batch, mask=mask)
+    if worlds:
+        batch, state = sim.replace(batch, state, worlds, jobs)
+        words.put(worlds, jobs)
+        pairs[worlds] = [e.key for e in jobs]
+        decision[worlds] = 0
+    return batch, state
