@@ -20,6 +20,7 @@ from coda_jax.scenes.language import COLOURS
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import panda
 from coda_jax.sim.bucket import FIXTURE_GEOMS, Bucket, smallest
+from coda_jax.sim.inertia import mass_distribution
 from coda_jax.types import FIXTURE_SLOTS, FREE_SLOTS, TIMESTEP_S, TOKENS
 
 # Contact bits: (contype, conaffinity). Static things never meet each other, nor do the robot's own parts.
@@ -33,6 +34,8 @@ _TYPES = {
     "ellipsoid": mujoco.mjtGeom.mjGEOM_ELLIPSOID,
 }
 PARKED_M = (0.0, 0.0, -5.0)
+# MuJoCo lays its arrays out differently for a body whose inertia is diagonal at its origin: a hundredth of a millimetre off, none is.
+_OFF_CENTRE_M = (1e-5, 0.0, 0.0)
 FIXTURE_FRICTION = 1.0
 VISIBLE_GROUP, HIDDEN_GROUP = 0, 5
 
@@ -87,7 +90,7 @@ def template_xml(bucket: Bucket, finger: str = "box") -> str:
         geoms = "".join(f'<geom name="o{i}_g{g}" class="slot"/>' for g in range(bucket.geoms))
         xml.append(
             f'<body name="o{i}" pos="{i - 2.5} 3 {PARKED_M[2]}" gravcomp="1"><freejoint name="o{i}"/>'
-            f'<inertial pos="0 0 0" mass="0.1" diaginertia="1e-4 1e-4 1e-4"/>{geoms}</body>'
+            f'<inertial pos="{_OFF_CENTRE_M[0]} 0 0" mass="0.1" diaginertia="1e-4 1e-4 1e-4"/>{geoms}</body>'
         )
     xml.append("</worldbody>")
     xml.append(panda.actuator_xml())
@@ -103,17 +106,6 @@ def _template(bucket: Bucket, finger: str) -> mujoco.MjSpec:
 
 def _quat_of_yaw(yaw_rad: float) -> tuple[float, float, float, float]:
     return (math.cos(yaw_rad / 2), 0.0, 0.0, math.sin(yaw_rad / 2))
-
-
-def _volume(p: Primitive) -> float:
-    a, b, c = p.size_m
-    return {
-        "box": 8 * a * b * c,
-        "cylinder": 2 * math.pi * a * a * b,
-        "sphere": 4 / 3 * math.pi * a**3,
-        "capsule": 2 * math.pi * a * a * b + 4 / 3 * math.pi * a**3,
-        "ellipsoid": 4 / 3 * math.pi * a * b * c,
-    }[p.shape]
 
 
 def _shape(geom: mujoco.MjsGeom, p: Primitive, rgba: tuple[float, ...], bits: tuple[int, int], friction: float) -> None:
@@ -132,8 +124,15 @@ def _hide(geom: mujoco.MjsGeom) -> None:
     geom.size = (0.001, 0.001, 0.001)
     geom.pos, geom.quat = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
     geom.contype, geom.conaffinity = _NOTHING
-    geom.group = HIDDEN_GROUP
-    geom.mass = 0.0
+    geom.group, geom.priority = HIDDEN_GROUP, 0
+    geom.friction, geom.rgba = (1.0, 0.005, 0.0001), (0.5, 0.5, 0.5, 1.0)
+
+
+def _set_inertial(body: mujoco.MjsBody, mass_kg: float, centre_m: np.ndarray, tensor: np.ndarray) -> None:
+    principal, quat = np.empty(3), np.empty(4)
+    mujoco.mju_eig3(principal, np.empty(9), quat, tensor.ravel())
+    body.explicitinertial, body.mass, body.inertia = 1, mass_kg, principal
+    body.ipos, body.iquat = centre_m + _OFF_CENTRE_M, quat
 
 
 def scene_assets(spec: SceneSpec, catalogue: Catalogue) -> tuple[Asset, ...]:
@@ -196,7 +195,6 @@ def compile_scene(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, finger:
         present[token] = True
         body = template.body(body_name)
         quat = _quat_of_yaw(placement.yaw_rad)
-        volume = sum(_volume(p) for p in asset.primitives)
         for g in range(limit):
             geom = template.geom(f"{body_name}_g{g}")
             if g >= len(asset.primitives):
@@ -205,22 +203,21 @@ def compile_scene(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, finger:
                 _shape(geom, asset.primitives[g], rgba, _STATIC, FIXTURE_FRICTION)
             else:
                 _shape(geom, asset.primitives[g], rgba, _OBJECT, attribute.friction)
-                geom.mass = attribute.mass_kg * _volume(asset.primitives[g]) / volume
                 geom.priority = 1  # the object's own friction decides, so that editing it changes its grasp
         if fixture:
             body.pos, body.quat = placement.pos_m, quat
             fixture_pos[token - FREE_SLOTS], fixture_quat[token - FREE_SLOTS] = placement.pos_m, quat
         else:
-            # an undefined frame of inertia makes the compiler take mass and inertia from the geoms
-            body.explicitinertial, body.gravcomp, body.ipos = 0, 0.0, (math.nan,) * 3
+            _set_inertial(body, attribute.mass_kg, *mass_distribution(asset.primitives, attribute.mass_kg))
+            body.gravcomp = 0.0
             free_pose[token] = (*placement.pos_m, *quat)
     for name in [f"o{i}" for i in range(bucket.free) if i not in free_pose] + [f"f{i}" for i in range(FIXTURE_SLOTS) if not present[FREE_SLOTS + i]]:
         body = template.body(name)
         if name[0] == "f":
-            body.pos = PARKED_M
+            body.pos, body.quat = PARKED_M, (1.0, 0.0, 0.0, 0.0)
         else:
-            body.explicitinertial, body.gravcomp = 1, 1.0
-            body.mass, body.inertia, body.ipos = 0.1, (1e-4, 1e-4, 1e-4), (0.0, 0.0, 0.0)
+            _set_inertial(body, 0.1, np.zeros(3), 1e-4 * np.eye(3))
+            body.gravcomp = 1.0
         for g in range(FIXTURE_GEOMS if name[0] == "f" else bucket.geoms):
             _hide(template.geom(f"{name}_g{g}"))
     try:
