@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -17,18 +18,18 @@ import numpy as np
 from mujoco import mjx
 
 from coda_jax.programs import expressions
-from coda_jax.scenes.assets import Asset
+from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim import mjx_model, panda
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import SceneError
 from coda_jax.sim.control import control_ramp
 from coda_jax.sim.simulator import Episode, SceneBatch
 from coda_jax.types import (
+    ACTION_DIM,
     FIXTURE_SLOTS,
     FREE_SLOTS,
     HEALTH_NAN,
     HEALTH_OVERFLOW,
-    SUBSTEPS,
     TABLE,
     TOKENS,
     Array,
@@ -37,7 +38,7 @@ from coda_jax.types import (
     WorldView,
 )
 
-SETTLE_STEPS = 100  # physics steps with the robot held at home before the first decision
+SETTLE_STEPS = 5  # control steps with the robot held at home before the first decision
 _ARM, _JOINTS = 7, 9  # arm joints; arm and finger joints, before the free bodies in qpos and qvel
 _FINGERS = (TOKENS + 1, TOKENS + 2)  # after tokens and table in the contact matrix
 _OTHER = TOKENS + 3
@@ -141,9 +142,9 @@ def _view(free: int, owner: Array, scenes: MjxScenes, data: Any, pos0: Array, qu
     )
 
 
-def _control_step(shared: Any, fields: dict[str, Array], data: Any, action: Array) -> Any:
-    """SUBSTEPS physics steps of every world under one action [b, 7]."""
-    ramp = control_ramp(data.qpos[:, :_ARM], data.ctrl, action, jnp)
+def _control_step(shared: Any, fields: dict[str, Array], data: Any, action: Array, hold: Array) -> Any:
+    """SUBSTEPS physics steps of every world under one action [b, 7], or under the present command where ``hold``."""
+    ramp = jnp.where(hold, data.ctrl[:, None], control_ramp(data.qpos[:, :_ARM], data.ctrl, action, jnp))
 
     def substep(data, ctrl):
         def one(fields, data, ctrl):
@@ -175,25 +176,6 @@ def _health(data: Any) -> Array:
 
 
 @functools.partial(jax.jit, static_argnames="free")
-def _reset(free: int, shared: Any, blank: Any, owner: Array, scenes: MjxScenes) -> SimState:
-    """First state of every world: placed, then settled under the home pose with an open gripper; pos0 is the settled pose."""
-    b = scenes.qpos.shape[0]
-    home = jnp.concatenate([jnp.asarray(panda.HOME_RAD, jnp.float32), jnp.full(2, panda.FINGER_TRAVEL_M)])
-    data = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (b, *leaf.shape)), blank)
-    data = data.replace(qpos=scenes.qpos, ctrl=jnp.broadcast_to(home, (b, _JOINTS)))
-
-    def substep(data, _):
-        return jax.vmap(lambda fields, data: mjx.step(shared.tree_replace(fields), data))(scenes.fields, data), None
-
-    data = _renew_contacts(shared, scenes.fields, jax.lax.scan(substep, data, length=SETTLE_STEPS)[0])
-    nothing = jnp.zeros((b, TOKENS, 3))
-    step = jnp.zeros(b, jnp.int32)
-    view = _view(free, owner, scenes, data, nothing, jnp.zeros((b, TOKENS, 4)), step)
-    view = dataclasses.replace(view, pos0=view.pos, quat0=view.quat)
-    return SimState(data, view, stage=step, health=_health(data))
-
-
-@functools.partial(jax.jit, static_argnames="free")
 def _step_chunk(
     free: int,
     shared: Any,
@@ -204,14 +186,17 @@ def _step_chunk(
     mask: Array,
     state: SimState,
     chunk: Array,
+    hold: Array,
 ) -> tuple[SimState, ChunkTrace]:
+    """Chunk [b, e, 7] of every world; ``hold`` (a scalar) settles instead: constant command, no early stop at nu."""
+
     def running(state: SimState, nu: Array) -> Array:
-        return mask & (nu < 0.5) & (state.view.control_step < horizon) & (state.health == 0)
+        return mask & (hold | (nu < 0.5)) & (state.view.control_step < horizon) & (state.health == 0)
 
     def step(carry, action):
         state, values = carry
         active = running(state, values[:, 0])
-        data = _select(active, _control_step(shared, scenes.fields, state.physics, action), state.physics)
+        data = _select(active, _control_step(shared, scenes.fields, state.physics, action, hold), state.physics)
         view = _view(free, owner, scenes, data, state.view.pos0, state.view.quat0, state.view.control_step + active)
         state = SimState(data, view, state.stage, state.health | jnp.where(active, _health(data), 0))
         values = jnp.where(active[:, None], expressions.evaluate(table, view), values)
@@ -235,20 +220,35 @@ def _step_chunk(
 _replace = jax.jit(_select)
 
 
+def _empty_view(worlds: int) -> WorldView:
+    """The shapes of a view before anything was measured."""
+    special = {"ee_pos": (3,), "ee_quat": (4,), "gripper_opening": (), "articulation": (TOKENS,), "articulation_range": (TOKENS, 2)}
+    flags = {"finger_contact": (TOKENS, 2), "contact": (TOKENS, TOKENS + 1), "present": (TOKENS,)}
+    vectors = {f.name: (TOKENS, 4 if "quat" in f.name else 3) for f in dataclasses.fields(WorldView)}
+    leaves = {name: jnp.zeros((worlds, *shape)) for name, shape in (vectors | special).items()}
+    leaves |= {name: jnp.zeros((worlds, *shape), bool) for name, shape in flags.items()}
+    leaves["control_step"] = jnp.zeros(worlds, jnp.int32)
+    return WorldView(**leaves)
+
+
 class MjxSimulator:
     """Simulator (sim/simulator.py) on MJX.
 
     Args:
-      catalogue: assets by id. bucket: one of mjx_model.MJX_BUCKETS. worlds: W, fixed per executable.
+      catalogue: assets by id. bucket: one of mjx_model.MJX_BUCKETS. worlds: W and chunk: e, both fixed per executable; resets use
+        the executable of chunks.
 
     Raises:
       SceneError: the bucket is not declared for MJX.
     """
 
-    def __init__(self, catalogue: Mapping[str, Asset], bucket: Bucket, worlds: int) -> None:
-        self.catalogue, self.bucket, self.worlds = catalogue, bucket, worlds
+    def __init__(self, catalogue: Catalogue, bucket: Bucket, worlds: int, chunk: int) -> None:
+        self.catalogue, self.bucket, self.worlds, self.chunk = catalogue, bucket, worlds, chunk
+        self._device = jax.local_devices()[0]
         model, self._shared = _shared(bucket)
-        self._blank = mjx.make_data(model, impl="jax")
+        blank = mjx.make_data(model, impl="jax")
+        home = jnp.concatenate([jnp.asarray(panda.HOME_RAD, jnp.float32), jnp.full(2, panda.FINGER_TRAVEL_M)])
+        self._blank = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (worlds, *leaf.shape)), blank.replace(ctrl=home))
         self._owner = jnp.asarray(_geom_owner(model))
 
     def compile(self, episodes: Sequence[Episode]) -> SceneBatch:
@@ -289,8 +289,15 @@ class MjxSimulator:
         return jax.tree.map(lambda *leaves: np.stack(leaves), *[r for r, _ in rows]), [t for _, t in rows]
 
     def reset(self, batch: SceneBatch) -> SimState:
-        """Every world placed and settled."""
-        return _reset(self.bucket.free, self._shared, self._blank, self._owner, batch.models)
+        """Every world placed, then settled under the home pose with an open gripper; pos0 and quat0 are the settled poses."""
+        zero = jnp.zeros(self.worlds, jnp.int32)
+        state = SimState(self._blank.replace(qpos=batch.models.qpos), _empty_view(self.worlds), stage=zero, health=zero)
+        hold = jnp.zeros((self.worlds, self.chunk, ACTION_DIM), jnp.float32)
+        horizon, everyone = jnp.full(self.worlds, SETTLE_STEPS, jnp.int32), jnp.ones(self.worlds, bool)
+        for _ in range(math.ceil(SETTLE_STEPS / self.chunk)):
+            state, _ = self._run(batch, state, hold, horizon, everyone, hold=True)
+        settled = state.view
+        return dataclasses.replace(state, view=dataclasses.replace(settled, pos0=settled.pos, quat0=settled.quat, control_step=zero))
 
     def replace(
         self, batch: SceneBatch, state: SimState, worlds: Sequence[int], episodes: Sequence[Episode]
@@ -307,22 +314,22 @@ class MjxSimulator:
         place = dict(zip(worlds, episodes, strict=True))
         filled = [place.get(w, episodes[0]) for w in range(self.worlds)]
         rows, tables = self._rows(filled)
-        chosen = jnp.asarray(np.isin(np.arange(self.worlds), list(place)))
+        chosen = np.isin(np.arange(self.worlds), list(place))
         fresh = (rows, expressions.stack(tables), np.array([e.horizon for e in filled], np.int32), np.ones(self.worlds, bool))
-        models, table, horizon, mask = _replace(chosen, fresh, (batch.models, batch.table, batch.horizon, batch.mask))
+        models, table, horizon, mask = _replace(*self._put((chosen, fresh, (batch.models, batch.table, batch.horizon, batch.mask))))
         new = SceneBatch(batch.bucket, tuple(place.get(w, e) for w, e in enumerate(batch.episodes)), models, table, horizon, mask)
-        return new, _replace(chosen, self.reset(new), state)
+        return new, _replace(*self._put((chosen, self.reset(new), state)))
 
     def step_chunk(self, batch: SceneBatch, state: SimState, chunk: Array) -> tuple[SimState, ChunkTrace]:
-        """Execute chunk [b, e, 7]; compiles once per e."""
-        return _step_chunk(
-            self.bucket.free,
-            self._shared,
-            self._owner,
-            batch.models,
-            batch.table,
-            batch.horizon,
-            batch.mask,
-            state,
-            jnp.asarray(chunk, jnp.float32),
-        )
+        """Execute chunk [b, e, 7]; e other than the simulator's ``chunk`` compiles once more."""
+        return self._run(batch, state, jnp.asarray(chunk, jnp.float32), batch.horizon, batch.mask, hold=False)
+
+    def _run(
+        self, batch: SceneBatch, state: SimState, chunk: Array, horizon: Array, mask: Array, hold: bool
+    ) -> tuple[SimState, ChunkTrace]:
+        inputs = (self._shared, self._owner, batch.models, batch.table, horizon, mask, state, chunk, np.asarray(hold))
+        return _step_chunk(self.bucket.free, *self._put(inputs))
+
+    def _put(self, tree: Any) -> Any:
+        """Commit every leaf to the device: an executable is looked up by that too, so a mixture would compile again."""
+        return jax.device_put(tree, self._device)

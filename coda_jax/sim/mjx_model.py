@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
 
 import mujoco
 import numpy as np
 
-from coda_jax.scenes.assets import Asset
+from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.bucket import FIXTURE_GEOMS, Bucket
-from coda_jax.sim.compile import CompiledScene, SceneError, compile_scene, scene_assets, template_xml
+from coda_jax.sim.compile import HIDDEN_GROUP, CompiledScene, SceneError, compile_scene, scene_assets, template_xml
 from coda_jax.types import FIXTURE_SLOTS
 
 FINGER = "capsule"  # two contacts with a box instead of four
@@ -35,7 +34,7 @@ FIELDS = (
 )  # fmt: skip
 
 
-def require_fit(spec: SceneSpec, catalogue: Mapping[str, Asset], bucket: Bucket) -> None:
+def require_fit(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket) -> None:
     """Refuse what the declared MJX bucket cannot hold.
 
     Raises:
@@ -83,9 +82,7 @@ def _bodies(bucket: Bucket, slots: tuple[str, ...]) -> list[tuple[str, tuple[str
     return objects + [(f"f{i}", ("box",) * FIXTURE_GEOMS, False) for i in range(FIXTURE_SLOTS)]
 
 
-def scene_fields(
-    spec: SceneSpec, catalogue: Mapping[str, Asset], bucket: Bucket
-) -> tuple[CompiledScene, dict[str, np.ndarray], np.ndarray]:
+def scene_fields(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket) -> tuple[CompiledScene, dict[str, np.ndarray], np.ndarray]:
     """One scene as the numbers that MJX needs.
 
     Returns:
@@ -118,5 +115,4 @@ def scene_fields(
 
 
 def _is_empty(model: mujoco.MjModel, geom: int) -> bool:
-    name = model.geom(geom).name
-    return name[:1] in ("o", "f") and name[1:2].isdigit() and model.geom_contype[geom] == 0
+    return model.geom_group[geom] == HIDDEN_GROUP
