@@ -68,13 +68,17 @@ class _Words:
 
     def __init__(self, worlds: int, catalogue: Catalogue, embed: EmbedFn):
         self._catalogue, self._embed = catalogue, embed
-        d = embed([""]).shape[-1]
+        d = embed(["object"]).shape[-1]
         self.text = np.zeros((worlds, TOKENS, d), np.float32)
         self.instruction = np.zeros((worlds, d), np.float32)
 
     def put(self, worlds: Sequence[int], episodes: Sequence[Episode]) -> None:
-        words = [scene_texts(e.spec, self._catalogue) for e in episodes]
-        embedded = self._embed([w for tokens, instruction in words for w in (*tokens, instruction)]).reshape(len(words), TOKENS + 1, -1)
+        words = [(*tokens, instruction) for tokens, instruction in (scene_texts(e.spec, self._catalogue) for e in episodes)]
+        flat = [w for row in words for w in row]
+        present = np.array([bool(w) for w in flat])
+        embedded = np.zeros((len(flat), self.text.shape[-1]), np.float32)
+        embedded[present] = self._embed([w for w in flat if w])
+        embedded = embedded.reshape(len(words), TOKENS + 1, -1)
         rows = np.asarray(worlds)
         self.text, self.instruction = self.text.copy(), self.instruction.copy()  # jax may still read the old ones
         self.text[rows], self.instruction[rows] = embedded[:, :TOKENS], embedded[:, TOKENS]
