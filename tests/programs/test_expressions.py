@@ -160,7 +160,12 @@ def test_new_programs_compile_nothing():
     ex.evaluate(ex.stack([ex.encode([TRUE], INDEX)] * 4), world)
     before = ex.evaluate._cache_size()
     compilations: list[str] = []
-    jax.monitoring.register_event_duration_secs_listener(lambda name, *_, **__: compilations.append(name) if "compile" in name else None)
+
+    def listen(event: str, duration_secs: float, **_: str | int) -> None:
+        if "compile" in event:
+            compilations.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
     for seed in range(5):
         rng = np.random.default_rng(seed)
         exprs = [random_expr(rng, 2) for _ in range(1 + 3 * seed)]
