@@ -16,6 +16,7 @@ import numpy as np
 from coda_jax.learning.policies.base import ChunkBatch, WordTable
 from coda_jax.types import ACTION_DIM, TOKENS, Array, Observation, _pytree
 
+MIN_ROWS, MIN_EPISODES, MIN_NAMES = 32768, 512, 256  # 400 demonstrations of 80 steps and fewer share one shape
 STEP_FIELDS = ("ee_pos", "ee_quat", "gripper_opening", "pos", "quat", "linvel", "angvel", "articulation")
 EPISODE_FIELDS = ("half_extent", "articulation_range", "present")
 _SHAPES = {
@@ -52,10 +53,11 @@ class Demonstration:
 
 @_pytree
 class Dataset:
-    """``n`` rows (control steps, the first ``size`` real), ``m`` episodes, ``s`` distinct strings.
+    """``n`` rows (control steps, the first ``size`` real), ``m`` episodes, ``s`` distinct names, ``l`` distinct instructions.
 
     steps: fields [n, ...]. episodes: fields [m, ...]. actions: [n, 7]. mask: [n]. episode: [n] int32 row of ``episodes``.
-    end: [n] int32, one past the last row of the episode. names: [m, o] and instruction: [m] int32 rows of ``text`` [s, d].
+    end: [n] int32, one past the last row of the episode. names: [m, o] int32 rows of ``name_text`` [s, d].
+    instruction: [m] int32 rows of ``instruction_text`` [l, d].
     roles: [m, 2] int32. size: [] int32.
     """
 
@@ -68,7 +70,8 @@ class Dataset:
     names: Array
     instruction: Array
     roles: Array
-    text: Array
+    name_text: Array
+    instruction_text: Array
     size: Array
 
 
@@ -99,9 +102,17 @@ def _check(number: int, demo: Demonstration) -> None:
             raise ValueError(f"{where}: role token {token} is absent; use the token of a present object, or -1")
 
 
-def capacity_for(n: int) -> int:
-    """The next power of two, at least 4096: growing data then meets few shapes, hence few executables."""
-    return max(4096, 1 << (n - 1).bit_length())
+def capacity_for(n: int, least: int) -> int:
+    """The next power of two, at least ``least``: growing data then meets few shapes, hence few executables."""
+    return max(least, 1 << (n - 1).bit_length())
+
+
+def _table(strings: Sequence[str], least: int, embed: Callable[[Sequence[str]], np.ndarray]) -> tuple[dict[str, int], Array]:
+    distinct = list(dict.fromkeys(strings))
+    vectors = embed(distinct)
+    table = np.zeros((capacity_for(len(distinct), least), vectors.shape[1]), np.float32)
+    table[: len(distinct)] = vectors
+    return {s: i for i, s in enumerate(distinct)}, jnp.asarray(table)
 
 
 def build(demos: Sequence[Demonstration], embed: Callable[[Sequence[str]], np.ndarray]) -> Dataset:
@@ -116,12 +127,9 @@ def build(demos: Sequence[Demonstration], embed: Callable[[Sequence[str]], np.nd
         _check(number, demo)
     lengths = np.array([len(d.actions) for d in demos])
     n, m = int(lengths.sum()), len(demos)
-    rows, episodes = capacity_for(n), max(128, 1 << (m - 1).bit_length())
-    strings = list(dict.fromkeys(s for d in demos for s in (*d.names, d.instruction) if s is not None))
-    row_of = {s: i for i, s in enumerate(strings)}
-    vectors = embed(strings)
-    text = np.zeros((max(256, 1 << (len(strings) - 1).bit_length()), vectors.shape[1]), np.float32)
-    text[: len(strings)] = vectors
+    rows, episodes = capacity_for(n, MIN_ROWS), capacity_for(m, MIN_EPISODES)
+    name_row, name_text = _table([s for d in demos for s in d.names if s is not None], MIN_NAMES, embed)
+    instruction_row, instruction_text = _table([d.instruction for d in demos], MIN_EPISODES, embed)
     ends = np.cumsum(lengths)
 
     def pack(arrays: Sequence[np.ndarray], length: int, dtype: type) -> Array:
@@ -139,10 +147,11 @@ def build(demos: Sequence[Demonstration], embed: Callable[[Sequence[str]], np.nd
         mask=pack([d.mask for d in demos], rows, bool),
         episode=pack([np.repeat(np.arange(m), lengths)], rows, np.int32),
         end=pack([np.repeat(ends, lengths)], rows, np.int32),
-        names=each([[0 if s is None else row_of[s] for s in d.names] for d in demos], np.int32),
-        instruction=each([row_of[d.instruction] for d in demos], np.int32),
+        names=each([[0 if s is None else name_row[s] for s in d.names] for d in demos], np.int32),
+        instruction=each([instruction_row[d.instruction] for d in demos], np.int32),
         roles=each([d.roles for d in demos], np.int32),
-        text=jnp.asarray(text),
+        name_text=name_text,
+        instruction_text=instruction_text,
         size=jnp.asarray(n, jnp.int32),
     )
 
@@ -159,10 +168,10 @@ def gather(dataset: Dataset, rows: Array, h: int) -> ChunkBatch:
     obs = Observation(
         **{f: dataset.steps[f][rows] for f in STEP_FIELDS},
         **{f: dataset.episodes[f][episode] for f in EPISODE_FIELDS},
-        text=jnp.where(present[..., None], dataset.text[dataset.names[episode]], 0.0),
-        instruction=dataset.text[dataset.instruction[episode]],
+        text=jnp.where(present[..., None], dataset.name_text[dataset.names[episode]], 0.0),
+        instruction=dataset.instruction_text[dataset.instruction[episode]],
     )
-    table = WordTable(text=dataset.text, names=dataset.names[episode])
+    table = WordTable(text=dataset.name_text, names=dataset.names[episode])
     return ChunkBatch(obs=obs, actions=actions, mask=inside & dataset.mask[index], roles=dataset.roles[episode], table=table)
 
 
