@@ -60,7 +60,7 @@ class CompiledScene:
     present: np.ndarray  # [o] bool
 
 
-def contact_sensors(bucket: Bucket) -> list[tuple[str, str, tuple[str, ...]]]:
+def contact_sensors(bucket: Bucket) -> list[tuple[str, str, str]]:
     """(name, first, second) of every contact sensor of a bucket, in sensordata order: fingers, then pairs of bodies, then the table."""
     objects = [f"o{i}" for i in range(bucket.free)]
     fixtures = [f"f{i}" for i in range(FIXTURE_SLOTS)]
@@ -74,11 +74,13 @@ def contact_sensors(bucket: Bucket) -> list[tuple[str, str, tuple[str, ...]]]:
 def template_xml(bucket: Bucket, finger: str = "box") -> str:
     """MJCF of an empty bucket: the robot, a table top at z = 0, parked slots, contact sensors. Settings: docs/simulation.md."""
     xml = [
-        f'<mujoco><compiler angle="radian"/><option timestep="{TIMESTEP_S}" integrator="implicitfast" cone="elliptic" iterations="20" ls_iterations="20" impratio="10"/>'
+        f'<mujoco><compiler angle="radian"/><option timestep="{TIMESTEP_S}" integrator="implicitfast" cone="elliptic" '
+        'iterations="20" ls_iterations="20" impratio="10"/>'
         '<default><geom condim="4" solref="0.01 1"/>'
         f'<default class="visual"><geom contype="0" conaffinity="0" group="{VISIBLE_GROUP}" mass="0" rgba="0.93 0.93 0.95 1"/></default>'
         f'<default class="robot"><geom contype="{_ROBOT[0]}" conaffinity="{_ROBOT[1]}" mass="0" rgba="0.3 0.3 0.33 1"/></default>'
-        f'<default class="slot"><geom contype="{_NOTHING[0]}" conaffinity="{_NOTHING[1]}" group="{HIDDEN_GROUP}" mass="0" type="sphere" size="0.001 0.001 0.001"/></default>'
+        f'<default class="slot"><geom contype="{_NOTHING[0]}" conaffinity="{_NOTHING[1]}" group="{HIDDEN_GROUP}" mass="0" '
+        'type="sphere" size="0.001 0.001 0.001"/></default>'
         "</default><worldbody>"
         f'<geom name="table" type="plane" size="1.5 1.5 0.1" contype="{_STATIC[0]}" conaffinity="{_STATIC[1]}" rgba="0.72 0.62 0.52 1"/>'
     ]
@@ -186,7 +188,7 @@ def compile_scene(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, finger:
         fixture = token >= FREE_SLOTS
         body_name = f"f{token - FREE_SLOTS}" if fixture else f"o{token}"
         limit = FIXTURE_GEOMS if fixture else bucket.geoms
-        if not fixture and token >= bucket.free or len(asset.primitives) > limit:
+        if (not fixture and token >= bucket.free) or len(asset.primitives) > limit:
             raise SceneError(f"{attribute.object}: does not fit bucket {bucket.name} ({bucket.free} free objects of {bucket.geoms} geoms)")
         if attribute.colour not in COLOURS:
             raise SceneError(f"{attribute.object}: unknown colour {attribute.colour!r}; use one of {', '.join(sorted(COLOURS))}")
@@ -211,7 +213,9 @@ def compile_scene(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, finger:
             _set_inertial(body, attribute.mass_kg, *mass_distribution(asset.primitives, attribute.mass_kg))
             body.gravcomp = 0.0
             free_pose[token] = (*placement.pos_m, *quat)
-    for name in [f"o{i}" for i in range(bucket.free) if i not in free_pose] + [f"f{i}" for i in range(FIXTURE_SLOTS) if not present[FREE_SLOTS + i]]:
+    unused = [f"o{i}" for i in range(bucket.free) if i not in free_pose]
+    unused += [f"f{i}" for i in range(FIXTURE_SLOTS) if not present[FREE_SLOTS + i]]
+    for name in unused:
         body = template.body(name)
         if name[0] == "f":
             body.pos, body.quat = PARKED_M, (1.0, 0.0, 0.0, 0.0)

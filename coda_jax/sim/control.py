@@ -32,7 +32,9 @@ def rotation_of(axis_angle: Any, xp: Any = np) -> Any:
 def rotation_error(target: Any, current: Any, xp: Any = np) -> Any:
     """Half the sum of crossed columns [b, 3]: the axis times sin(angle) that turns ``current`` into ``target``."""
     return 0.5 * (
-        xp.cross(current[:, :, 0], target[:, :, 0]) + xp.cross(current[:, :, 1], target[:, :, 1]) + xp.cross(current[:, :, 2], target[:, :, 2])
+        xp.cross(current[:, :, 0], target[:, :, 0])
+        + xp.cross(current[:, :, 1], target[:, :, 1])
+        + xp.cross(current[:, :, 2], target[:, :, 2])
     )
 
 

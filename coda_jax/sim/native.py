@@ -71,7 +71,9 @@ class NativeSimulator:
         state = SimState(physics, self._empty_view(), np.zeros(self.worlds, np.int32), np.zeros(self.worlds, np.int32))
         return self._place(batch, state, np.arange(self.worlds), start=None)
 
-    def replace(self, batch: SceneBatch, state: SimState, worlds: Sequence[int], episodes: Sequence[Episode]) -> tuple[SceneBatch, SimState]:
+    def replace(
+        self, batch: SceneBatch, state: SimState, worlds: Sequence[int], episodes: Sequence[Episode]
+    ) -> tuple[SceneBatch, SimState]:
         rows = np.asarray(worlds, np.int32)
         scenes = [self._compiled(e) for e in episodes]
         models, kept = list(batch.models), list(batch.episodes)
@@ -149,11 +151,10 @@ class NativeSimulator:
         if self._loaded is scenes:
             return
         if self._batch is None:
-            self._batch = mujoco.batch.Batch(scenes[0].model, self.worlds, nthread=self._threads)
-            self._sensors, self._sites = self._batch.bind("sensordata"), self._batch.bind("site_xpos")
-            self._orientation = self._batch.bind("xquat")
+            batch = self._batch = mujoco.batch.Batch(scenes[0].model, self.worlds, nthread=self._threads)
+            self._sensors, self._sites, self._orientation = batch.bind("sensordata"), batch.bind("site_xpos"), batch.bind("xquat")
             self._hand = scenes[0].model.body("hand").id
-        self._batch.set_models([s.model for s in scenes])
+        self._simulation().set_models([s.model for s in scenes])
         self._builder = ViewBuilder(self.bucket, scenes)
         self._loaded = scenes
 
@@ -224,5 +225,9 @@ class NativeSimulator:
         step = state.view.control_step.copy()
         step[rows] = 0
         view = self._read(step, start)
-        view = dataclasses.replace(view, pos0=_with_rows(view.pos0, rows, view.pos[rows]), quat0=_with_rows(view.quat0, rows, view.quat[rows]))
-        return SimState(physics, view, _with_rows(state.stage, rows, np.zeros(len(rows))), _with_rows(state.health, rows, np.zeros(len(rows))))
+        view = dataclasses.replace(
+            view, pos0=_with_rows(view.pos0, rows, view.pos[rows]), quat0=_with_rows(view.quat0, rows, view.quat[rows])
+        )
+        return SimState(
+            physics, view, _with_rows(state.stage, rows, np.zeros(len(rows))), _with_rows(state.health, rows, np.zeros(len(rows)))
+        )

@@ -127,7 +127,7 @@ def arm_xml(finger: str = "box") -> str:
         f'<geom name="palm" class="robot" type="box" size="{_numbers(PALM_HALF_M)}" pos="0 0 {PALM_Z_M}"/>'
         f'<site name="grip" pos="0 0 {GRIP_POINT_M}"/>'
     )
-    width, thickness, length = PAD_HALF_M
+    _, thickness, length = PAD_HALF_M
     for side, sign in (("left", 1), ("right", -1)):
         if finger == "box":
             pad = f'type="box" size="{_numbers(PAD_HALF_M)}" pos="0 {sign * thickness} {PAD_Z_M}"'

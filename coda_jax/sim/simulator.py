@@ -59,7 +59,9 @@ class Simulator(Protocol):
         """
         ...
 
-    def replace(self, batch: SceneBatch, state: SimState, worlds: Sequence[int], episodes: Sequence[Episode]) -> tuple[SceneBatch, SimState]:
+    def replace(
+        self, batch: SceneBatch, state: SimState, worlds: Sequence[int], episodes: Sequence[Episode]
+    ) -> tuple[SceneBatch, SimState]:
         """Refill finished worlds with new episodes, reset and settled; the other worlds stay bit-identical."""
         ...
 

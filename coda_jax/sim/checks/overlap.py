@@ -91,7 +91,7 @@ def overlap_failures(
     """Failures of penetration; ``data`` is scratch space of the scene's bucket."""
     places = {p.object: p for p in scene.spec.spatial.placements}
     shapes = {
-        name: footprint(asset, places[name].pos_m[0], places[name].pos_m[1], places[name].yaw_rad, places[name].pos_m[2] - asset.half_extent_m[2])
+        name: footprint(asset, *places[name].pos_m[:2], places[name].yaw_rad, places[name].pos_m[2] - asset.half_extent_m[2])
         for name, asset in assets.items()
     }
     for (a, b), hit in sorted(_deepest(scene, data).items()):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from coda_jax.scenes.assets import Asset
-from coda_jax.scenes.families import beside_limit, radius, read_goal
+from coda_jax.scenes.families import Goal, beside_limit, radius, read_goal
 from coda_jax.scenes.placement import Footprint, footprint, free_grasps, gap
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import control, panda
@@ -65,9 +65,10 @@ class _Query:
     cause: str = ""
 
 
-def _places(relation: str, target: Asset, reference: Asset, shapes: Mapping[str, Footprint], names: tuple[str, str]) -> list[tuple[float, float]]:
-    mine, goal = shapes[names[0]], shapes[names[1]]
-    if relation != "beside":
+def _places(task: Goal, target: Asset, reference: Asset, shapes: Mapping[str, Footprint]) -> list[tuple[float, float]]:
+    """Where the target's centre may be released: over the reference, or the free places beside it."""
+    mine, goal = shapes[task.target], shapes[task.reference]
+    if task.relation != "beside":
         return [(goal.x, goal.y)]
     near = radius(target) + radius(reference)
     found = []
@@ -76,7 +77,7 @@ def _places(relation: str, target: Asset, reference: Asset, shapes: Mapping[str,
             angle = 2 * math.pi * side / _SIDES
             x, y = goal.x + distance * math.cos(angle), goal.y + distance * math.sin(angle)
             place = dataclasses.replace(mine, x=x, y=y, bottom=0.0)
-            if all(gap(place, s) > _ROOM_M for n, s in shapes.items() if n != names[0]):
+            if all(gap(place, s) > _ROOM_M for n, s in shapes.items() if n != task.target):
                 found.append((x, y))
     return found
 
@@ -103,7 +104,7 @@ def _query(spec: SceneSpec, assets: Mapping[str, Asset]) -> _Query | None:
         near = f"{' and '.join(around)} stand too close" if around else "it has none"
         cause = f"no grasp of {goal.target} {where} is free for the open hand: {near}; leave 0.03 m on both sides of the grasp"
         return _Query(goal.target, goal.reference, [], [], cause)
-    places = _places(goal.relation, target, reference, shapes, (goal.target, goal.reference))
+    places = _places(goal, target, reference, shapes)
     if not places:
         cause = f"no free place for {goal.target} beside {goal.reference}: move what stands around {goal.reference} away"
         return _Query(goal.target, goal.reference, [], [], cause)
@@ -123,9 +124,7 @@ def _query(spec: SceneSpec, assets: Mapping[str, Asset]) -> _Query | None:
     return _Query(goal.target, goal.reference, at_grasp, at_release)
 
 
-def reach_failures(
-    specs: Sequence[SceneSpec], assets: Sequence[Mapping[str, Asset]], settings: ValiditySettings
-) -> list[list[Failure]]:
+def reach_failures(specs: Sequence[SceneSpec], assets: Sequence[Mapping[str, Asset]], settings: ValiditySettings) -> list[list[Failure]]:
     """Failures of reach of each scene: some grasp must be reachable, and some place of the goal with the same grasp.
 
     Each waypoint counts with the point above it, from which the hand comes down; the jaws are symmetric, so both hand yaws are tried.
@@ -139,7 +138,7 @@ def reach_failures(
     points = np.array(rows).reshape(-1, 4)
     _, off, turned = inverse_kinematics(points[:, :3], top_down(points[:, 3]))
     # [waypoint, turn]: both the point and the one above it must be reached
-    solved = ((off < settings.reach_m) & (turned < settings.reach_rad)).reshape(-1, 2, 2).all(2)
+    solved = np.logical_and(off < settings.reach_m, turned < settings.reach_rad).reshape(-1, 2, 2).all(axis=2)
     misses = off.reshape(-1, 2, 2).max(2)
     results, cursor = [], 0
     for q in queries:

@@ -55,7 +55,7 @@ def settle_failures(scene: CompiledScene, view: WorldView, world: int, diverged:
         where = f"at ({place.pos_m[0]:.2f}, {place.pos_m[1]:.2f}, {place.pos_m[2]:.3f})"
         # A ball turns as it rolls: its own axis says nothing, its way does.
         if tilt > settings.settle_tilt_rad and not _round(scene, token):
-            message = f"{name} {where} tips by {np.degrees(tilt):.0f} degrees when left alone: place it on a flat face that carries its middle"
+            message = f"{name} {where} tips by {np.degrees(tilt):.0f} degrees when left alone: lay it flat, its middle over its support"
             yield Failure("settle", name, place.support, tilt, "rad", message)
         elif distance > settings.settle_move_m:
             if -moved[2] > 0.8 * distance:
