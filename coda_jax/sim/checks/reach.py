@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
@@ -17,6 +18,7 @@ from coda_jax.sim.checks.record import Failure, ValiditySettings
 
 _ITERATIONS = 40
 _DAMPING = 0.05
+_SOLVED = 1e-3  # m and rad
 _LONGEST_STEP_RAD = 0.3
 _DROP_M = 0.005  # release height above the resting pose
 _ABOVE_M = 0.05  # the way down to a waypoint starts this far above it
@@ -42,26 +44,33 @@ def inverse_kinematics(position: np.ndarray, rotation: np.ndarray) -> tuple[np.n
     q = np.tile(panda.HOME_RAD, (len(position), 1))
     q[:, 0] = np.arctan2(position[:, 1], position[:, 0])
     eye = _DAMPING**2 * np.eye(6)
+    open_rows = np.arange(len(q))  # solved ones are left alone
     for _ in range(_ITERATIONS):
-        at, turned, jacobian = panda.forward_kinematics(q)
-        error = np.concatenate([position - at, control.rotation_error(rotation, turned)], 1)
-        if np.abs(error).max(initial=0.0) < 1e-4:
+        at, turned, jacobian = panda.forward_kinematics(q[open_rows])
+        error = np.concatenate([position[open_rows] - at, control.rotation_error(rotation[open_rows], turned)], 1)
+        unsolved = np.abs(error).max(axis=1, initial=0.0) > _SOLVED
+        open_rows, error, jacobian = open_rows[unsolved], error[unsolved], jacobian[unsolved]
+        if not len(open_rows):
             break
         transposed = jacobian.swapaxes(1, 2)
         step = (transposed @ np.linalg.solve(jacobian @ transposed + eye, error[:, :, None]))[..., 0]
-        q = np.clip(q + np.clip(step, -_LONGEST_STEP_RAD, _LONGEST_STEP_RAD), panda.LOWER_RAD, panda.UPPER_RAD)
+        step = np.clip(step, -_LONGEST_STEP_RAD, _LONGEST_STEP_RAD)
+        q[open_rows] = np.clip(q[open_rows] + step, panda.LOWER_RAD, panda.UPPER_RAD)
     at, turned, _ = panda.forward_kinematics(q)
     return q, np.linalg.norm(position - at, axis=1), np.linalg.norm(control.rotation_error(rotation, turned), axis=1)
 
 
+Waypoint = tuple[float, float, float, float]
+
+
 @dataclasses.dataclass(frozen=True)
 class _Query:
-    """Waypoints of one scene: at each grasp one list of alternative grip points for the grasp and one for the release."""
+    """Waypoints (x, y, z of the grip point, jaw yaw) of one scene: one per free grasp, and the places of release with each of them."""
 
     target: str
     reference: str
-    at_grasp: list[list[tuple[float, float, float, float]]]  # per grasp: x, y, z, jaw yaw
-    at_release: list[list[tuple[float, float, float, float]]]
+    at_grasp: list[Waypoint]
+    at_release: list[list[Waypoint]]
     cause: str = ""
 
 
@@ -119,7 +128,7 @@ def _query(spec: SceneSpec, assets: Mapping[str, Asset]) -> _Query | None:
     for g in grasps:
         dx, dy = c * g.pos_m[0] - s * g.pos_m[1], s * g.pos_m[0] + c * g.pos_m[1]
         jaw, dz = place.yaw_rad + g.yaw_rad, target.half_extent_m[2] + g.pos_m[2]
-        at_grasp.append([(mine.x + dx, mine.y + dy, mine.bottom + dz, jaw)])
+        at_grasp.append((mine.x + dx, mine.y + dy, mine.bottom + dz, jaw))
         at_release.append([(x + dx, y + dy, bottom + _DROP_M + dz, jaw) for x, y in places])
     return _Query(goal.target, goal.reference, at_grasp, at_release)
 
@@ -130,15 +139,15 @@ def reach_failures(specs: Sequence[SceneSpec], assets: Sequence[Mapping[str, Ass
     Each waypoint counts with the point above it, from which the hand comes down; the jaws are symmetric, so both hand yaws are tried.
     """
     queries = [_query(spec, a) for spec, a in zip(specs, assets, strict=True)]
-    rows: list[tuple[float, float, float, float]] = []
-    for q in queries:
-        for waypoint in (w for side in ((q.at_grasp, q.at_release) if q else ()) for options in side for w in options):
-            x, y, z, yaw = waypoint
+    rows: list[Waypoint] = []
+    for q in filter(None, queries):
+        for x, y, z, yaw in itertools.chain(q.at_grasp, *q.at_release):
             rows += [(x, y, z + up, yaw + turn) for turn in (0.0, math.pi) for up in (0.0, _ABOVE_M)]
     points = np.array(rows).reshape(-1, 4)
     _, off, turned = inverse_kinematics(points[:, :3], top_down(points[:, 3]))
     # [waypoint, turn]: both the point and the one above it must be reached
-    solved = np.logical_and(off < settings.reach_m, turned < settings.reach_rad).reshape(-1, 2, 2).all(axis=2)
+    solved = np.logical_and(off < settings.reach_m, turned < settings.reach_rad).reshape(-1, 2, 2)
+    solved = np.all(solved, axis=2)
     misses = off.reshape(-1, 2, 2).max(2)
     results, cursor = [], 0
     for q in queries:
@@ -152,7 +161,7 @@ def reach_failures(specs: Sequence[SceneSpec], assets: Sequence[Mapping[str, Ass
             release_miss = misses[cursor + n : cursor + n + n * m]
             cursor += n + n * m
             if not grasped.any():
-                failures.append(_out_of_reach(q.target, "", q.at_grasp[0][0], grasp_miss, "grasp"))
+                failures.append(_out_of_reach(q.target, "", q.at_grasp[0], grasp_miss, "grasp"))
             elif not (grasped[:, None] & released).any():
                 failures.append(_out_of_reach(q.reference, q.target, q.at_release[0][0], release_miss, "release"))
         results.append(failures)
