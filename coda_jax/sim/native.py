@@ -47,6 +47,7 @@ class NativeSimulator:
         self._batch: mujoco.batch.Batch | None = None
         self._loaded: tuple[CompiledScene, ...] = ()
         self._builder: ViewBuilder | None = None
+        self._evaluated: tuple[expressions.Table, WorldView, np.ndarray] | None = None
         self._settled: dict[str, dict[str, np.ndarray]] = {}
         self._scenes: dict[str, CompiledScene] = {}
 
@@ -99,14 +100,12 @@ class NativeSimulator:
         b, e = chunk.shape[:2]
         self._write(state.physics, np.arange(b))
         view, health = state.view, state.health.copy()
-        running = batch.mask & (health == 0) & (view.control_step < batch.horizon)
-        terminated = np.zeros(b, bool)
+        values = self._values(batch, view)
         active = np.zeros((b, e), bool)
         predicates, qpos = [], []
-        values = None
         clipped = np.zeros(b, np.int32)
         for i in range(e):
-            ids = np.flatnonzero(running)
+            ids = np.flatnonzero(batch.mask & (values[:, 0] < 0.5) & (health == 0) & (view.control_step < batch.horizon))
             if len(ids):
                 active[ids, i] = True
                 clipped[ids] += (np.abs(chunk[ids, i]) > 1.0 + 1e-6).sum(1, dtype=np.int32)
@@ -115,12 +114,10 @@ class NativeSimulator:
                 step = view.control_step.copy()
                 step[ids] += 1
                 view = self._read(step, start=view)
-            if values is None or len(ids):
-                values = np.asarray(_evaluate(batch.table, view))
+                values = self._values(batch, view)
             predicates.append(values)
             qpos.append(simulation.qpos.astype(np.float32))
-            terminated |= active[:, i] & (values[:, 0] > 0) & (health == 0)
-            running = running & ~terminated & (health == 0) & (view.control_step < batch.horizon)
+        terminated = batch.mask & (values[:, 0] > 0.5) & (health == 0)
         state = SimState(self._physics(), view, state.stage, health)
         trace = ChunkTrace(
             active=active,
@@ -133,14 +130,23 @@ class NativeSimulator:
         )
         return state, trace
 
+    def _values(self, batch: SceneBatch, view: WorldView) -> np.ndarray:
+        """Predicates [b, p] of a view; those of the view that was evaluated last are remembered, for chunk follows chunk."""
+        if self._evaluated is None or self._evaluated[0] is not batch.table or self._evaluated[1] is not view:
+            self._evaluated = batch.table, view, np.asarray(_evaluate(batch.table, view))
+        return self._evaluated[2]
+
     def _compiled(self, episode: Episode) -> CompiledScene:
         key = episode.spec.scene_id
         if key not in self._scenes:
             if len(self._scenes) >= 8 * self.worlds:  # bound the memory of long runs; a scene compiles again in a millisecond
                 self._scenes.pop(next(iter(self._scenes)))
             self._scenes[key] = compile_scene(episode.spec, self.catalogue, self.bucket)
+            option = self._scenes[key].model.opt
             # A state that diverges is evidence: keep it, where MuJoCo would silently reset it.
-            self._scenes[key].model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
+            option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
+            # Dense rows are summed in groups of four degrees of freedom, so that parked slots would change the last bits of the others.
+            option.jacobian = mujoco.mjtJacobian.mjJAC_SPARSE
         return self._scenes[key]
 
     def _simulation(self) -> mujoco.batch.Batch:
@@ -201,7 +207,7 @@ class NativeSimulator:
         for r in unknown:
             first.setdefault(batch.models[r].spec.scene_id, r)
         if first:
-            ids = np.array(list(first.values()), np.int32)
+            ids = np.array(sorted(first.values()), np.int32)
             saved = {name: np.array(getattr(simulation, name)) for name in PHYSICS_FIELDS}
             simulation.qpos[ids] = np.stack([batch.models[r].qpos for r in ids])
             simulation.qvel[ids] = 0.0

@@ -37,7 +37,9 @@ def scene(*things: Thing, goal: Expr | None = None, instruction: str = "put the 
         SpatialFactor(
             "fixtures_left",
             tuple(
-                Placement(t.name, (t.x, t.y, t.bottom + t.scale * CATALOGUE.get(t.asset).half_extent_m[2]), t.yaw, t.support, "middle", 0.02)
+                Placement(
+                    t.name, (t.x, t.y, t.bottom + t.scale * CATALOGUE.get(t.asset).half_extent_m[2]), t.yaw, t.support, "middle", 0.02
+                )
                 for t in things
             ),
         ),
