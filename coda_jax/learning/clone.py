@@ -61,16 +61,15 @@ def clone(
     Raises:
       DivergedError: a loss is not finite.
     """
-    if state is None:
-        state = start(policy, training, data, seed)
+    current = start(policy, training, data, seed) if state is None else state
     key = jax.random.fold_in(jax.random.key(seed), 1)
-    first = step = int(state.step)
+    first = step = int(current.step)
     began = time.monotonic()
     while step < training.steps:
         until = min(step + BLOCK, training.steps)
         if save_every:
             until = min(until, step + save_every - step % save_every)
-        state, losses = train_steps(policy, training, state, data, language, key, jnp.asarray(until - step, jnp.int32))
+        current, losses = train_steps(policy, training, current, data, language, key, jnp.asarray(until - step, jnp.int32))
         motor, words, sentences = np.asarray(losses).tolist()
         if not np.isfinite([motor, words, sentences]).all():
             raise DivergedError(
@@ -82,5 +81,5 @@ def clone(
             rate = (step - first) / max(time.monotonic() - began, 1e-9)
             progress(Progress(step, training.steps, motor, words, sentences, rate, (training.steps - step) / rate))
         if save is not None and (step == training.steps or (save_every and step % save_every == 0)):
-            save(state)
-    return state
+            save(current)
+    return current

@@ -1,4 +1,5 @@
 import dataclasses
+import logging
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 
 from coda_jax.learning import dataset
-from coda_jax.learning.policies import flow, rotations
+from coda_jax.learning.policies import rotations
 from coda_jax.types import TOKENS
 from tests.learning import toy
 
@@ -37,14 +38,13 @@ def test_sample_shape_candidates_and_reproducibility(batch, params):
     np.testing.assert_array_equal(chunks, toy.policy().sample(params, batch.obs, KEY, 3))
 
 
-def test_one_executable_for_all_scenes_and_parameters(batch, params):
+def test_one_executable_for_all_scenes_and_parameters(batch, caplog):
     policy = toy.policy(width=32)
-    small = policy.init(KEY)
-    policy.sample(small, batch.obs, KEY, 1)
-    count = flow.sample_chunks._cache_size()
     other = dataclasses.replace(batch.obs, pos=batch.obs.pos + 0.1)
-    toy.policy(width=32).sample(policy.init(jax.random.key(9)), other, jax.random.key(4), 1)
-    assert flow.sample_chunks._cache_size() == count
+    with jax.log_compiles(), caplog.at_level(logging.WARNING):
+        policy.sample(policy.init(KEY), batch.obs, KEY, 1)
+        toy.policy(width=32).sample(policy.init(jax.random.key(9)), other, jax.random.key(4), 1)
+    assert sum("XLA compilation of jit(sample_chunks)" in m for m in caplog.messages) == 1
 
 
 def permuted(obs, order):
