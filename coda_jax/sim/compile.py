@@ -103,6 +103,10 @@ def template_xml(bucket: Bucket, finger: str = "box") -> str:
 
 @functools.cache
 def _template(bucket: Bucket, finger: str) -> mujoco.MjSpec:
+    # A world that diverges is flagged and counted; MuJoCo would also leave a MUJOCO_LOG.TXT in the user's folder.
+    log = mujoco.MjLogConfig.get()
+    log.logto_file = log.logto_console = False
+    mujoco.MjLogConfig.set(log)
     return mujoco.MjSpec.from_string(template_xml(bucket, finger))
 
 
