@@ -38,7 +38,7 @@ def default(preset: str = "cpu") -> Config:
             "horizon": 120,  # control steps of 0.1 s before an episode counts as failed
             "sim": {
                 "backend": "auto",  # auto, native or mjx; auto takes native on a CPU
-                "worlds": 128,  # worlds stepped together, per executable
+                "worlds": 64,  # worlds stepped together, per executable
                 "threads": 0,  # native: threads of the physics pool, 0 for one per core
             },
             "sandbox": {  # what one program may use
@@ -52,14 +52,66 @@ def default(preset: str = "cpu") -> Config:
                 "workers": 2,
             },
             "scenes": {
-                "seeds": 100,  # scene programs written for the seed set
+                "pictures": 8,  # training scenes drawn for the report
+            },
+            "validity": {  # when a scene counts as a fair task
+                "penetration_m": 0.001,
+                "settle_s": 1.0,
+                "settle_move_m": 0.005,
+                "settle_tilt_rad": 0.087,
+                "settle_speed_m_s": 0.02,
+                "density_kg_m3": (100.0, 3000.0),
+                "scale": (0.7, 1.4),
+                "longest_m": (0.015, 0.25),
+                "jaw_m": 0.075,
+                "workspace_x_m": (0.25, 0.75),
+                "workspace_y_m": (-0.4, 0.4),
+                "reach_m": 0.005,
+                "reach_rad": 0.05,
+            },
+            "planner": {
+                "speed": 1.0,  # share of the largest displacement per control step
+                "attempts": 3,  # grasps tried before a scene is given up
+                "gain": 1.6,  # commanded share of the remaining error
+            },
+            "noise": {  # disturbance of what the planner executes; labels stay clean
+                "action_std": 0.15,
+                "push_probability": 0.06,  # that a push starts, per control step
+                "push_steps": 3,
+                "push_size": 0.8,
+            },
+            "validity": {  # thresholds of a fair scene
+                "penetration_m": 0.001,
+                "settle_s": 1.0,
+                "settle_move_m": 0.005,
+                "settle_tilt_rad": 0.087,
+                "settle_speed_m_s": 0.02,
+                "density_kg_m3": (100.0, 3000.0),
+                "scale": (0.7, 1.4),
+                "longest_m": (0.015, 0.25),
+                "jaw_m": 0.075,
+                "workspace_x_m": (0.25, 0.75),
+                "workspace_y_m": (-0.4, 0.4),
+                "reach_m": 0.005,
+                "reach_rad": 0.05,
+            },
+            "planner": {
+                "speed": 0.5,  # share of the largest motion per control step; slower demonstrations clone better
+                "attempts": 3,  # grasps tried in an episode
+            },
+            "noise": {  # disturbance of executed actions while demonstrating; labels stay clean
+                "action_std": 0.15,
+                "push_probability": 0.06,
+                "push_steps": 3,
+                "push_size": 0.8,
             },
             "demos": {
-                "count": 100,  # certified demonstrations to collect
+                "count": 100,  # certified demonstrations to collect, each of a scene of its own
+                "wave": 256,  # demonstrations between commits
             },
             "policy": {
                 "chunk": 8,  # predicted actions per decision (h)
-                "width": 128,
+                "width": 256,
                 "heads": 4,
                 "key_dim": 32,
                 "euler_steps": 5,
@@ -72,7 +124,7 @@ def default(preset: str = "cpu") -> Config:
                 "given_roles": False,  # an analysis: tells grounding from motor failures
             },
             "clone": {
-                "steps": 2000,
+                "steps": 6000,
                 "batch": 256,
                 "learning_rate": 1e-3,
                 "warmup": 50,
@@ -82,14 +134,19 @@ def default(preset: str = "cpu") -> Config:
                 "language_batch": 256,  # instructions without a scene in each step, 0 for none
                 "language_weight": 0.1,
             },
+            "language": {
+                "phrases": 60,  # instructions without a scene, of each training template
+            },
             "checkpoint": {
                 "every": 500,  # updates between saves
                 "keep": 2,
             },
             "evaluate": {
-                "split": "test",
+                "split": "validation",  # test suites are read once, when everything is fixed
                 "suites": SUITES,
                 "scenes": 0,  # scenes per suite, 0 for all
+                "seeds": 1,  # rollouts of each scene, with other noise of the policy
+                "films": 2,  # film strips of each suite, of successes and of failures
                 "executed": 4,  # actions executed of each chunk (e <= policy.chunk)
             },
         }
@@ -199,8 +256,30 @@ AT_LEAST: dict[str, float] = {
     "sandbox.output_chars": 0,
     "sandbox.reply_chars": 1,
     "sandbox.workers": 1,
-    "scenes.seeds": 1,
+    "scenes.pictures": 0,
+    "validity.penetration_m": 0,
+    "validity.settle_s": 0.1,
+    "validity.settle_move_m": 0,
+    "validity.settle_tilt_rad": 0,
+    "validity.settle_speed_m_s": 0,
+    "validity.jaw_m": 0.001,
+    "validity.reach_m": 0,
+    "validity.reach_rad": 0,
+    "planner.speed": 0.05,
+    "planner.attempts": 1,
+    "planner.gain": 0.1,
+    "noise.action_std": 0,
+    "noise.push_probability": 0,
+    "noise.push_steps": 1,
+    "noise.push_size": 0,
     "demos.count": 1,
+    "planner.speed": 0.05,
+    "planner.attempts": 1,
+    "noise.action_std": 0,
+    "noise.push_probability": 0,
+    "noise.push_steps": 0,
+    "noise.push_size": 0,
+    "demos.wave": 1,
     "policy.chunk": 1,
     "policy.width": 1,
     "policy.heads": 2,
@@ -217,12 +296,17 @@ AT_LEAST: dict[str, float] = {
     "clone.ema": 0,
     "clone.language_batch": 0,
     "clone.language_weight": 0,
+    "language.phrases": 1,
     "checkpoint.every": 1,
     "checkpoint.keep": 1,
     "evaluate.scenes": 0,
+    "evaluate.seeds": 1,
+    "evaluate.films": 0,
     "evaluate.executed": 1,
 }
 BELOW: dict[str, float] = {"policy.distractor_dropout": 1, "clone.ema": 1}
+AT_MOST: dict[str, float] = {"planner.speed": 1, "noise.push_probability": 1}
+RANGES = ("validity.density_kg_m3", "validity.scale", "validity.longest_m", "validity.workspace_x_m", "validity.workspace_y_m")
 ONE_OF: dict[str, tuple[str, ...]] = {
     "family": ("pick_place",),
     "sim.backend": ("auto", "native", "mjx"),
@@ -246,6 +330,12 @@ def validate(config: Config) -> None:
     for path, high in BELOW.items():
         if not values[path] < high:
             raise InputError(f"config.{path} is {values[path]!r}; it must be below {high:g}")
+    for path, high in AT_MOST.items():
+        if not values[path] <= high:
+            raise InputError(f"config.{path} is {values[path]!r}; it must be at most {high:g}")
+    for path in RANGES:
+        if len(values[path]) != 2 or not values[path][0] < values[path][1]:
+            raise InputError(f"config.{path} is {values[path]!r}; it must be two numbers, the lower one first")
     for path, choices in ONE_OF.items():
         value = values[path]
         for one in value if isinstance(value, (list, tuple)) else (value,):

@@ -115,8 +115,12 @@ def _table(strings: Sequence[str], least: int, embed: Callable[[Sequence[str]], 
     return {s: i for i, s in enumerate(distinct)}, jnp.asarray(table)
 
 
-def build(demos: Sequence[Demonstration], embed: Callable[[Sequence[str]], np.ndarray]) -> Dataset:
+def build(
+    demos: Sequence[Demonstration], embed: Callable[[Sequence[str]], np.ndarray], least_rows: int = 0, least_episodes: int = 0
+) -> Dataset:
     """Check and pack demonstrations; ``embed`` maps strings to float32 [n, d].
+
+    least_rows, least_episodes: room for more control steps and episodes than these, so that a table that will grow keeps its shapes.
 
     Raises:
       ValueError: no demonstrations, or one is malformed; the message names it and the field.
@@ -127,9 +131,9 @@ def build(demos: Sequence[Demonstration], embed: Callable[[Sequence[str]], np.nd
         _check(number, demo)
     lengths = np.array([len(d.actions) for d in demos])
     n, m = int(lengths.sum()), len(demos)
-    rows, episodes = capacity_for(n, MIN_ROWS), capacity_for(m, MIN_EPISODES)
+    rows, episodes = capacity_for(max(n, least_rows), MIN_ROWS), capacity_for(max(m, least_episodes), MIN_EPISODES)
     name_row, name_text = _table([s for d in demos for s in d.names if s is not None], MIN_NAMES, embed)
-    instruction_row, instruction_text = _table([d.instruction for d in demos], MIN_EPISODES, embed)
+    instruction_row, instruction_text = _table([d.instruction for d in demos], episodes, embed)
     ends = np.cumsum(lengths)
 
     def pack(arrays: Sequence[np.ndarray], length: int, dtype: type) -> Array:

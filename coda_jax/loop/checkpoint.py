@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import json
 import logging
@@ -101,7 +102,7 @@ class Checkpoints:
         need = int(_SPACE_MARGIN * sum(leaf.nbytes for leaf in jax.tree.leaves(tree)))
         free = shutil.disk_usage(self.folder).free
         if free < need:
-            raise DiskFullError(f"saving step {step} needs {need} bytes in {self.folder}, {free} are free; free some space and start again")
+            raise DiskFullError(errno.ENOSPC, f"saving step {step} needs {need} bytes, {free} are free", str(self.folder))
         if (self.folder / str(step)).exists():
             self._seal(step).unlink(missing_ok=True)
             self._manager.delete(step)
@@ -124,6 +125,12 @@ class Checkpoints:
             if not (self.folder / seal.stem.removeprefix("seal_")).is_dir():
                 seal.unlink()  # orbax dropped the oldest
         return checksum
+
+    def drop_above(self, step: int) -> None:
+        """Remove the checkpoints after ``step``, which no commit names."""
+        for later in [s for s in self.steps() if s > step]:
+            self._seal(later).unlink(missing_ok=True)
+            self._manager.delete(later)
 
     def read_record(self, step: int) -> dict[str, Any]:
         """What the saver wrote beside the arrays of ``step``.

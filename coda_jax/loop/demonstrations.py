@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,8 +37,6 @@ def _path(workdir: Path, block: int) -> Path:
 
 def store(workdir: Path, block: int, demos: Sequence[Demonstration]) -> None:
     """Write one block atomically; arrays of all episodes end to end, words as JSON text (nothing is pickled)."""
-    import io
-
     arrays = {f"step_{name}": np.concatenate([d.obs[name] for d in demos]) for name in STEP_FIELDS}
     arrays |= {f"episode_{name}": np.stack([d.obs[name] for d in demos]) for name in EPISODE_FIELDS}
     arrays["actions"] = np.concatenate([d.actions for d in demos])
@@ -48,6 +47,13 @@ def store(workdir: Path, block: int, demos: Sequence[Demonstration]) -> None:
     arrays["words"] = np.frombuffer(words.encode(), np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
+    atomic_write(_path(workdir, block), buffer.getvalue())
+
+
+def store_empty(workdir: Path, block: int) -> None:
+    """A block in which nothing was certified."""
+    buffer = io.BytesIO()
+    np.savez(buffer, lengths=np.zeros(0, np.int64), words=np.frombuffer(b"[]", np.uint8))
     atomic_write(_path(workdir, block), buffer.getvalue())
 
 

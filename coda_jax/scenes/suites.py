@@ -1,7 +1,7 @@
 """Frozen suites: loading them, and the manifest that proves they are what was frozen.
 
 A suite is a JSON-lines file of canonical specs; the manifest beside the files records catalogue version and hash, the scene ids in order
-and each file's SHA-256. Freezing needs physics and a planner and lives in evaluation; here are the candidates, writing and loading.
+and each file's SHA-256. Freezing needs physics, a planner and their settings and lives in loop; here are the candidates, writing and loading.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SuiteError(ValueError):
 
 
 def _refreeze(family: str) -> str:
-    return f"freeze the {family} suites again (python -m coda_jax.evaluation.freeze_suites), which makes a new version of them"
+    return f"freeze the {family} suites again (python -m coda_jax.loop.freeze_suites), which makes a new version of them"
 
 
 def file_name(family: str, suite: str, split: str) -> str:

@@ -135,6 +135,16 @@ class TextEncoder:
             self._compute(missing)
         return np.stack([self._memory[s] for s in sentences]) if len(sentences) else np.zeros((0, TEXT_DIM), np.float32)
 
+    def prepare(self) -> None:
+        """Load the weights and build the executable of every length, so that no later sentence has to.
+
+        Raises:
+          EncoderMissingError: the weights are not installed.
+        """
+        _, params = self._model = self._model or _load_model()
+        for length in LENGTHS:
+            embed_tokens(params, np.zeros((BATCH, length), np.int32), np.ones((BATCH, length), bool))
+
     def _path(self, sentence: str) -> Path:
         digest = hashlib.sha256(sentence.encode()).hexdigest()
         return self._cache_dir / digest[:2] / f"{digest[2:34]}.npy"
