@@ -77,11 +77,11 @@ def _scale(attribute: ObjectAttributes, asset: Asset, settings: ValiditySettings
     name = attribute.object
     size = sum(map(volume, asset.primitives))
     measured = (
-        ("scale", attribute.scale, settings.scale, "", 1.0),
-        ("mass", attribute.mass_kg, tuple(d * size for d in settings.density_kg_m3), "kg", 1.0),
-        ("longest side", 2 * max(asset.half_extent_m), settings.longest_m, "m", 1.0),
+        ("scale", attribute.scale, settings.scale, ""),
+        ("mass", attribute.mass_kg, tuple(d * size for d in settings.density_kg_m3), "kg"),
+        ("longest side", 2 * max(asset.half_extent_m), settings.longest_m, "m"),
     )
-    for what, value, (low, high), unit, _ in measured:
+    for what, value, (low, high), unit in measured:
         if not low <= value <= high:
             nearest = min(max(value, low), high)
             message = (
