@@ -51,9 +51,6 @@ def default(preset: str = "cpu") -> Config:
                 "reply_chars": 200_000,
                 "workers": 2,
             },
-            "scenes": {
-                "pictures": 8,  # training scenes drawn for the report
-            },
             "validity": {  # when a scene counts as a fair task
                 "penetration_m": 0.001,
                 "settle_s": 1.0,
@@ -70,7 +67,7 @@ def default(preset: str = "cpu") -> Config:
                 "reach_rad": 0.05,
             },
             "planner": {
-                "speed": 1.0,  # share of the largest displacement per control step
+                "speed": 0.5,  # share of the largest displacement per control step; slower demonstrations clone better
                 "attempts": 3,  # grasps tried before a scene is given up
                 "gain": 1.6,  # commanded share of the remaining error
             },
@@ -80,34 +77,9 @@ def default(preset: str = "cpu") -> Config:
                 "push_steps": 3,
                 "push_size": 0.8,
             },
-            "validity": {  # thresholds of a fair scene
-                "penetration_m": 0.001,
-                "settle_s": 1.0,
-                "settle_move_m": 0.005,
-                "settle_tilt_rad": 0.087,
-                "settle_speed_m_s": 0.02,
-                "density_kg_m3": (100.0, 3000.0),
-                "scale": (0.7, 1.4),
-                "longest_m": (0.015, 0.25),
-                "jaw_m": 0.075,
-                "workspace_x_m": (0.25, 0.75),
-                "workspace_y_m": (-0.4, 0.4),
-                "reach_m": 0.005,
-                "reach_rad": 0.05,
-            },
-            "planner": {
-                "speed": 0.5,  # share of the largest motion per control step; slower demonstrations clone better
-                "attempts": 3,  # grasps tried in an episode
-            },
-            "noise": {  # disturbance of executed actions while demonstrating; labels stay clean
-                "action_std": 0.15,
-                "push_probability": 0.06,
-                "push_steps": 3,
-                "push_size": 0.8,
-            },
             "demos": {
                 "count": 100,  # certified demonstrations to collect, each of a scene of its own
-                "wave": 256,  # demonstrations between commits
+                "wave": 128,  # scene programs between commits
             },
             "policy": {
                 "chunk": 8,  # predicted actions per decision (h)
@@ -134,9 +106,6 @@ def default(preset: str = "cpu") -> Config:
                 "language_batch": 256,  # instructions without a scene in each step, 0 for none
                 "language_weight": 0.1,
             },
-            "language": {
-                "phrases": 60,  # instructions without a scene, of each training template
-            },
             "checkpoint": {
                 "every": 500,  # updates between saves
                 "keep": 2,
@@ -145,7 +114,6 @@ def default(preset: str = "cpu") -> Config:
                 "split": "validation",  # test suites are read once, when everything is fixed
                 "suites": SUITES,
                 "scenes": 0,  # scenes per suite, 0 for all
-                "seeds": 1,  # rollouts of each scene, with other noise of the policy
                 "films": 2,  # film strips of each suite, of successes and of failures
                 "executed": 4,  # actions executed of each chunk (e <= policy.chunk)
             },
@@ -256,7 +224,6 @@ AT_LEAST: dict[str, float] = {
     "sandbox.output_chars": 0,
     "sandbox.reply_chars": 1,
     "sandbox.workers": 1,
-    "scenes.pictures": 0,
     "validity.penetration_m": 0,
     "validity.settle_s": 0.1,
     "validity.settle_move_m": 0,
@@ -273,12 +240,6 @@ AT_LEAST: dict[str, float] = {
     "noise.push_steps": 1,
     "noise.push_size": 0,
     "demos.count": 1,
-    "planner.speed": 0.05,
-    "planner.attempts": 1,
-    "noise.action_std": 0,
-    "noise.push_probability": 0,
-    "noise.push_steps": 0,
-    "noise.push_size": 0,
     "demos.wave": 1,
     "policy.chunk": 1,
     "policy.width": 1,
@@ -296,11 +257,9 @@ AT_LEAST: dict[str, float] = {
     "clone.ema": 0,
     "clone.language_batch": 0,
     "clone.language_weight": 0,
-    "language.phrases": 1,
     "checkpoint.every": 1,
     "checkpoint.keep": 1,
     "evaluate.scenes": 0,
-    "evaluate.seeds": 1,
     "evaluate.films": 0,
     "evaluate.executed": 1,
 }

@@ -62,7 +62,7 @@ def _dry_run(config: settings.Config, workdir: Path) -> None:
     rollouts = planned_rollouts(config)
     print(f"run folder       {workdir}")
     print(f"bucket           {parts.BUCKET.name}, {config.sim.worlds} worlds, native MuJoCo")
-    print(f"demonstrations   {config.demos.count}, in blocks of {config.scenes.seeds} scene programs")
+    print(f"demonstrations   {config.demos.count}, in blocks of {config.demos.wave} scene programs")
     print(f"cloning          {config.clone.steps} updates of {config.clone.batch} chunks")
     print(f"evaluation       {rollouts} rollouts of at most {config.horizon} control steps ({config.evaluate.split} suites)")
     seconds = config.demos.count / 8 + config.clone.steps / 40 + rollouts / 8 + 60
@@ -83,7 +83,7 @@ def _demonstrations(config: settings.Config, workdir: Path, journal: Journal) ->
         progress.update(min(count, config.demos.count))
         while count < config.demos.count:
             runtime.check_stop()
-            size = config.scenes.seeds
+            size = config.demos.wave
             # One stream of seeds per run seed, far apart.
             first = config.seed * 1_000_003 + block * size
             scenes = seed_scenes(config.family, range(first, first + size), sandbox, parts.validity_of(config), rejected)

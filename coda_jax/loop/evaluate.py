@@ -26,7 +26,6 @@ from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import render
 from coda_jax.sim.compile import compile_scene
 
-FILMS = 3  # film strips of successes, and of failures, per suite
 _HEIGHT, _WIDTH = 120, 160
 
 
@@ -70,7 +69,7 @@ def evaluate_suites(config: settings.Config, workdir: Path, params: Any, names: 
                 progress.advance(1)
         compiles = runtime.compile_count() - compiled
         results.sort(key=lambda r: r.episode.key)
-        films = _films(workdir, suite, results)
+        films = _films(workdir, suite, results, config.evaluate.films)
         write_records(
             workdir,
             [
@@ -102,9 +101,9 @@ def evaluate_suites(config: settings.Config, workdir: Path, params: Any, names: 
         yield suite, outcome
 
 
-def _films(workdir: Path, suite: str, results: Sequence[Result]) -> dict[int, str]:
+def _films(workdir: Path, suite: str, results: Sequence[Result], count: int) -> dict[int, str]:
     """Film strips of the first few successes and failures; result number to path relative to the run folder."""
-    wanted = [i for i, r in enumerate(results) if r.success][:FILMS] + [i for i, r in enumerate(results) if not r.success][:FILMS]
+    wanted = [i for i, r in enumerate(results) if r.success][:count] + [i for i, r in enumerate(results) if not r.success][:count]
     films = {}
     for i in wanted:
         r = results[i]
