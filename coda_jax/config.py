@@ -51,6 +51,9 @@ def default(preset: str = "cpu") -> Config:
                 "reply_chars": 200_000,
                 "workers": 2,
             },
+            "scenes": {
+                "pictures": 8,  # training scenes drawn for the report
+            },
             "validity": {  # when a scene counts as a fair task
                 "penetration_m": 0.001,
                 "settle_s": 1.0,
@@ -79,7 +82,7 @@ def default(preset: str = "cpu") -> Config:
             },
             "demos": {
                 "count": 100,  # certified demonstrations to collect, each of a scene of its own
-                "wave": 128,  # scene programs between commits
+                "wave": 128,  # demonstrations between commits
             },
             "policy": {
                 "chunk": 8,  # predicted actions per decision (h)
@@ -106,6 +109,9 @@ def default(preset: str = "cpu") -> Config:
                 "language_batch": 256,  # instructions without a scene in each step, 0 for none
                 "language_weight": 0.1,
             },
+            "language": {
+                "phrases": 60,  # instructions without a scene, of each training template
+            },
             "checkpoint": {
                 "every": 500,  # updates between saves
                 "keep": 2,
@@ -114,6 +120,7 @@ def default(preset: str = "cpu") -> Config:
                 "split": "validation",  # test suites are read once, when everything is fixed
                 "suites": SUITES,
                 "scenes": 0,  # scenes per suite, 0 for all
+                "seeds": 1,  # rollouts of each scene, with other noise of the policy
                 "films": 2,  # film strips of each suite, of successes and of failures
                 "executed": 4,  # actions executed of each chunk (e <= policy.chunk)
             },
@@ -224,6 +231,7 @@ AT_LEAST: dict[str, float] = {
     "sandbox.output_chars": 0,
     "sandbox.reply_chars": 1,
     "sandbox.workers": 1,
+    "scenes.pictures": 0,
     "validity.penetration_m": 0,
     "validity.settle_s": 0.1,
     "validity.settle_move_m": 0,
@@ -257,9 +265,11 @@ AT_LEAST: dict[str, float] = {
     "clone.ema": 0,
     "clone.language_batch": 0,
     "clone.language_weight": 0,
+    "language.phrases": 1,
     "checkpoint.every": 1,
     "checkpoint.keep": 1,
     "evaluate.scenes": 0,
+    "evaluate.seeds": 1,
     "evaluate.films": 0,
     "evaluate.executed": 1,
 }

@@ -12,7 +12,6 @@ def get_config(variant: str = "") -> settings.Config:
     if variant == "smoke":
         config.sim.worlds = 16
         config.demos.count = 16
-        config.demos.wave = 32
         config.clone.steps = 60
         config.evaluate.scenes = 8
     elif variant:

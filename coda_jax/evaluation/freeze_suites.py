@@ -1,90 +1,86 @@
-"""Freeze the suites: ``python -m coda_jax.evaluation.freeze_suites --split=validation``.
+"""Choosing the scenes of a frozen suite: candidates that physics finds fair, and how many of them the planner solves.
 
-Candidates come from the generator in the order of their seeds; an invalid one is passed over. The planner then runs every kept scene, and
-its share is printed: a scene that it fails stays, since dropping it would make the suite easier than the generator.
+A scene is left out only where a check finds it invalid. The planner judges the suite, not the scene: leaving out what it fails would
+make every suite look solvable.
 """
 
 from __future__ import annotations
 
-import collections
-import sys
-from collections.abc import Sequence
-from pathlib import Path
+import dataclasses
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 
-from absl import app, flags
-
-from coda_jax import runtime
-from coda_jax.scenes import families, generate, suites
+from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.sim.bucket import Bucket
-from coda_jax.sim.checks.record import ValiditySettings
-from coda_jax.sim.demonstrate import demonstrate
-from coda_jax.sim.native import NativeSimulator
+from coda_jax.sim.demonstrate import Trajectory, demonstrate, success_by_category
 from coda_jax.sim.planner import PlannerSettings
-from coda_jax.sim.simulator import Episode
-from coda_jax.sim.validity import check
-
-HORIZON = 120
-# The thresholds of the frozen suites are part of what is frozen; a run's own settings do not move them.
-VALIDITY = ValiditySettings(
-    worlds=64,
-    threads=0,
-    penetration_m=0.001,
-    settle_s=1.0,
-    settle_move_m=0.005,
-    settle_tilt_rad=0.087,
-    settle_speed_m_s=0.02,
-    density_kg_m3=(100.0, 3000.0),
-    scale=(0.7, 1.4),
-    longest_m=(0.015, 0.25),
-    jaw_m=0.075,
-    workspace_x_m=(0.25, 0.75),
-    workspace_y_m=(-0.4, 0.4),
-    reach_m=0.005,
-    reach_rad=0.05,
-)
-
-_SPLIT = flags.DEFINE_enum("split", "validation", ["validation", "test"], "Which suites to freeze.")
-_START = flags.DEFINE_integer("start", 0, "First seed of the candidates.", lower_bound=0)
-_FOLDER = flags.DEFINE_string("folder", None, "Where to write; the package's own data by default.")
+from coda_jax.sim.simulator import Episode, Simulator
+from coda_jax.sim.validity import ValiditySettings, check
 
 
-def valid_scenes(family: str, suite: str, split: str, start: int, count: int) -> tuple[list[SceneSpec], collections.Counter[str]]:
-    """The first ``count`` valid candidates and the reasons of those passed over."""
-    stream = suites.suite_specs(family, suite, split, start)
-    kept: list[SceneSpec] = []
-    reasons: collections.Counter[str] = collections.Counter()
-    while len(kept) < count:
-        candidates = [next(stream) for _ in range(max(8, count - len(kept)))]
-        for spec, report in zip(candidates, check(candidates, Catalogue.all(), VALIDITY), strict=True):
-            if not report.valid:
-                reasons[report.failures[0].check] += 1
-            elif len(kept) < count:
-                kept.append(spec)
-    return kept, reasons
+@dataclasses.dataclass(frozen=True)
+class Selection:
+    """specs: the scenes kept, in order of their candidates. tried: candidates looked at. rejected: invalid ones by check."""
+
+    specs: tuple[SceneSpec, ...]
+    tried: int
+    rejected: dict[str, int]
 
 
-def planner_solves(specs: Sequence[SceneSpec]) -> int:
-    """How many scenes the planner solves without disturbance."""
+@dataclasses.dataclass(frozen=True)
+class PlannerResult:
+    """k of n scenes solved without disturbance; by_category: (k, n) by the target's category; failed: scene id to cause."""
+
+    k: int
+    n: int
+    by_category: dict[str, tuple[int, int]]
+    failed: dict[str, str]
+
+
+def select(candidates: Iterator[SceneSpec], count: int, settings: ValiditySettings, taken: frozenset[str] = frozenset()) -> Selection:
+    """The first ``count`` valid candidates whose ids are not ``taken`` by another suite.
+
+    Raises:
+      ValueError: fewer than one candidate in twenty is valid.
+    """
     catalogue = Catalogue.all()
-    episodes = [Episode(s, tuple(e for _, e in families.phases(s)[::-1]), HORIZON, (i, 0)) for i, s in enumerate(specs)]
-    sim = NativeSimulator(catalogue, Bucket(6, 3), 64)
-    return sum(t.success for t in demonstrate(sim, catalogue, episodes, PlannerSettings(speed=1.0, attempts=3), None, 0))
+    kept: dict[str, SceneSpec] = {}
+    rejected: Counter[str] = Counter()
+    tried = 0
+    while len(kept) < count:
+        part = list(itertools.islice(candidates, settings.worlds))
+        tried += len(part)
+        for spec, report in zip(part, check(part, catalogue, settings), strict=True):
+            if not report.valid:
+                rejected[report.failures[0].check] += 1
+            elif spec.scene_id in taken or spec.scene_id in kept:
+                rejected["twice"] += 1
+            else:
+                kept[spec.scene_id] = spec
+        if not part or (tried > 1000 and len(kept) < tried / 20):
+            raise ValueError(f"{len(kept)} of {tried} candidates are valid, {count} are needed; rejected: {dict(rejected)}")
+    return Selection(tuple(kept.values())[:count], tried, dict(rejected))
 
 
-def main(arguments: list[str]) -> None:
-    if len(arguments) > 1:
-        raise app.UsageError(f"unknown argument {arguments[1]!r}")
-    runtime.setup()
-    split = _SPLIT.value
-    folder = Path(_FOLDER.value) if _FOLDER.value else Path(suites.__file__).parent / "data"
-    for suite in generate.SUITES:
-        specs, reasons = valid_scenes("pick_place", suite, split, _START.value, suites.SIZES[split])
-        solved = planner_solves(specs)
-        suites.write(folder, "pick_place", suite, split, specs)
-        print(f"{suite:<12} {len(specs)} scenes, planner solves {solved}; passed over: {dict(reasons) or 'none'}", file=sys.stderr)
+def solve(sim: Simulator, specs: Sequence[SceneSpec], settings: PlannerSettings, horizon: int) -> PlannerResult:
+    """Let the planner try every scene once, undisturbed."""
+    catalogue = Catalogue.all()
+
+    def job(number: int, spec: SceneSpec) -> Episode:
+        phases = families.phases(spec)
+        return Episode(spec, (phases[-1][1], *[e for _, e in phases]), horizon, (number, 0))
+
+    found: list[Trajectory] = list(demonstrate(sim, catalogue, [job(i, s) for i, s in enumerate(specs)], settings, None, 0))
+    failed = {t.episode.spec.scene_id: t.cause for t in sorted(found, key=lambda t: t.episode.key) if not t.success}
+    return PlannerResult(len(found) - len(failed), len(found), success_by_category(found, catalogue), failed)
 
 
-if __name__ == "__main__":
-    app.run(main)
+def describe(suite: str, selection: Selection, result: PlannerResult, say: Callable[[str], None]) -> None:
+    """Say what was kept and what the planner made of it."""
+    rejected = ", ".join(f"{check} {n}" for check, n in sorted(selection.rejected.items())) or "none"
+    say(f"{suite}: {len(selection.specs)} scenes of {selection.tried} candidates, rejected: {rejected}")
+    say(f"  planner {result.k}/{result.n}: " + ", ".join(f"{c} {k}/{n}" for c, (k, n) in result.by_category.items()))
+    for scene_id, cause in result.failed.items():
+        say(f"  not solved: {scene_id}, {cause}")

@@ -54,7 +54,7 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
     ):
         self.label, self.total, self.unit = label, total, unit
-        self.done = 0
+        self.done = self._skipped = 0
         self._stream = stream or sys.stderr
         self._clock = clock
         self._live = self._stream.isatty()
@@ -75,14 +75,18 @@ class Progress:
             self._last = now
             self._print(self.line(), last=False)
 
+    def skip(self, done: int) -> None:
+        """``done`` units were finished by an earlier process: they count as done, not for the rate."""
+        self.done = self._skipped = done
+
     def line(self) -> str:
         """The current line, without a newline."""
         elapsed = self._clock() - self._start
         parts = [f"{self.label}: {self.done:,}" + (f"/{self.total:,} {self.unit}" if self.total is not None else f" {self.unit}")]
         if self.total:
             parts[0] += f" ({100 * self.done / self.total:.0f}%)"
-        if self.done and elapsed > 0:
-            rate = self.done / elapsed
+        if self.done > self._skipped and elapsed > 0:
+            rate = (self.done - self._skipped) / elapsed
             parts.append(rate_text(rate, self.unit))
             if self.total is not None and self.done < self.total:
                 parts.append(f"{duration((self.total - self.done) / rate)} left")

@@ -140,6 +140,10 @@ class Checkpoints:
         """
         return self._read_seal(step)["record"]
 
+    def checksum(self, step: int) -> str:
+        """SHA-256 that the checkpoint of ``step`` was sealed with. Raises CheckpointError as ``read_record``."""
+        return self._read_seal(step)["sha256"]
+
     def _read_seal(self, step: int) -> dict[str, Any]:
         try:
             seal = json.loads(self._seal(step).read_text())
@@ -182,14 +186,17 @@ class Checkpoints:
 
     def _load(self, template: Any, step: int) -> Any:
         abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, template)
+        placed = any(getattr(leaf, "committed", False) for leaf in jax.tree.leaves(template))
+        if not placed:  # read to the host: arrays bound to a device would compile every step again, and reading them compiles too
+            abstract = jax.tree.map(lambda x: np.empty(x.shape, x.dtype), abstract)
         try:
             tree = self._manager.restore(step, args=ocp.args.StandardRestore(abstract))
         except (ValueError, KeyError, TypeError) as error:
             raise CheckpointError(
                 f"checkpoint {step} in {self.folder} does not fit the settings (was the width changed?): {error}"
             ) from error
-        if not any(getattr(leaf, "committed", False) for leaf in jax.tree.leaves(template)):
-            tree = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)), tree)  # arrays bound to a device would compile every step again
+        if not placed:
+            tree = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)), tree)
         for have, want in zip(jax.tree.leaves(tree), jax.tree.leaves(abstract), strict=True):
             if have.shape != want.shape:
                 raise CheckpointError(f"checkpoint {step} in {self.folder} holds shape {have.shape} where the settings need {want.shape}")

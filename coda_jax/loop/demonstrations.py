@@ -1,84 +1,156 @@
-"""Certified demonstrations of a run, collected in blocks that are stored as they end; a resumed run goes on with the next block."""
+"""Stage "demonstrations": the planner runs on training scenes until enough certified demonstrations are stored."""
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from coda_jax import runtime
 from coda_jax.evaluation.metrics import atomic_write
+from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning.dataset import EPISODE_FIELDS, STEP_FIELDS, Demonstration
+from coda_jax.loop import parts
+from coda_jax.loop.journal import Commit, file_sha256
+from coda_jax.loop.run import Run
+from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.runtime import InputError
-from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.families import read_goal
 from coda_jax.sim.compile import token_index
-from coda_jax.sim.demonstrate import Trajectory
+from coda_jax.sim.demonstrate import Trajectory, demonstrate, success_by_category
 from coda_jax.sim.observe import scene_texts
+from coda_jax.sim.simulator import Episode
 
-FOLDER = "demonstrations"
-
-
-def demonstration_of(trajectory: Trajectory) -> Demonstration:
-    """What the policy learns from: observations, clean labels, words; roles are training labels only."""
-    spec, catalogue = trajectory.episode.spec, Catalogue.all()
-    names, instruction = scene_texts(spec, catalogue)
-    index, goal = token_index(spec, catalogue), families.read_goal(spec)
-    roles = (index[goal.target], index[goal.reference])
-    words = tuple(name or None for name in names)
-    return Demonstration(trajectory.obs, trajectory.actions, trajectory.mask, words, instruction, roles)
+NAME = "demonstrations"
+_JUDGED_AFTER, _LEAST_SUCCESS = 64, 0.1  # episodes after which a planner below this rate stops the run
 
 
-def _path(workdir: Path, block: int) -> Path:
-    return workdir / FOLDER / f"block_{block:04d}.npz"
+class Orders:
+    """Scenes for exactly ``wanted`` successes: another one is handed out for every failure that is reported, and none otherwise.
 
-
-def store(workdir: Path, block: int, demos: Sequence[Demonstration]) -> None:
-    """Write one block atomically; arrays of all episodes end to end, words as JSON text (nothing is pickled)."""
-    arrays = {f"step_{name}": np.concatenate([d.obs[name] for d in demos]) for name in STEP_FIELDS}
-    arrays |= {f"episode_{name}": np.stack([d.obs[name] for d in demos]) for name in EPISODE_FIELDS}
-    arrays["actions"] = np.concatenate([d.actions for d in demos])
-    arrays["mask"] = np.concatenate([d.mask for d in demos])
-    arrays["lengths"] = np.array([len(d.actions) for d in demos], np.int64)
-    arrays["roles"] = np.array([d.roles for d in demos], np.int64)
-    words = json.dumps([{"names": d.names, "instruction": d.instruction} for d in demos])
-    arrays["words"] = np.frombuffer(words.encode(), np.uint8)
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    atomic_write(_path(workdir, block), buffer.getvalue())
-
-
-def store_empty(workdir: Path, block: int) -> None:
-    """A block in which nothing was certified."""
-    buffer = io.BytesIO()
-    np.savez(buffer, lengths=np.zeros(0, np.int64), words=np.frombuffer(b"[]", np.uint8))
-    atomic_write(_path(workdir, block), buffer.getvalue())
-
-
-def load(workdir: Path, blocks: int) -> list[Demonstration]:
-    """Every stored demonstration of the first ``blocks`` blocks, in their order.
-
-    Raises:
-      InputError: a block is missing or damaged.
+    Unlike a plain iterator it goes on after it had nothing to hand out. Every scene that is begun is also finished, so that short
+    episodes are not favoured.
     """
-    demos: list[Demonstration] = []
-    for block in range(blocks):
-        path = _path(workdir, block)
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = dict(file)
-            words = json.loads(arrays["words"].tobytes().decode())
-            ends = np.cumsum(arrays["lengths"])
-            for i, (end, text) in enumerate(zip(ends, words, strict=True)):
-                rows = slice(int(end - arrays["lengths"][i]), int(end))
-                obs = {name: arrays[f"step_{name}"][rows] for name in STEP_FIELDS}
-                obs |= {name: arrays[f"episode_{name}"][i] for name in EPISODE_FIELDS}
-                roles = (int(arrays["roles"][i, 0]), int(arrays["roles"][i, 1]))
-                demos.append(
-                    Demonstration(obs, arrays["actions"][rows], arrays["mask"][rows], tuple(text["names"]), text["instruction"], roles)
-                )
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path} is missing or damaged ({error}); start again with a new --workdir") from None
-    return demos
+
+    def __init__(self, source: SceneSource, first: int, wanted: int, horizon: int):
+        self._source, self._horizon = source, horizon
+        self.next, self._allowed = first, wanted
+
+    def __iter__(self) -> Iterator[Episode]:
+        return self
+
+    def __next__(self) -> Episode:
+        if not self._allowed:
+            raise StopIteration
+        self._allowed -= 1
+        number, self.next = self.next, self.next + 1
+        return parts.episode(self._source.get(number).spec, self._horizon, (number, 0))
+
+    def failed(self) -> None:
+        self._allowed += 1
+
+
+def to_demonstration(trajectory: Trajectory, catalogue: Catalogue) -> Demonstration:
+    """What the policy learns from: fields of the observation, clean labels, words and the roles' tokens."""
+    spec = trajectory.episode.spec
+    words, instruction = scene_texts(spec, catalogue)
+    goal, index = read_goal(spec), token_index(spec, catalogue)
+    obs = {name: np.asarray(value, bool if name == "present" else np.float32) for name, value in trajectory.obs.items()}
+    roles = (index[goal.target], index[goal.reference])
+    return Demonstration(obs, trajectory.actions, trajectory.mask, tuple(w or None for w in words), instruction, roles)
+
+
+def run(run: Run) -> dict[str, Any]:
+    """Collect ``demos.count`` demonstrations, a commit for every wave; returns what the stage's row says."""
+    config = run.config
+    sim = parts.native_simulator(config, run.everything, parts.training_bucket(run.train))
+    with SceneSource(run) as source, Progress(NAME, config.demos.count, "demos") as progress:
+        progress.skip(run.state.demos)
+        while run.state.demos < config.demos.count:
+            _wave(run, sim, source, min(config.demos.wave, config.demos.count - run.state.demos), progress)
+    for category, (k, n) in sorted(run.state.planner.items()):
+        run.metrics.write("planner", category=category, k=k, n=n)
+    for cause, n in sorted(run.state.causes.items()):
+        run.metrics.write("planner_failure", cause=cause, n=n)
+    run.say("planner success by category: " + ", ".join(f"{c} {k}/{n}" for c, (k, n) in sorted(run.state.planner.items())))
+    return {"done": run.state.demos, "unit": "demos"}
+
+
+def _wave(run: Run, sim: Any, source: SceneSource, wanted: int, progress: Progress) -> None:
+    config, state = run.config, run.state
+    orders = Orders(source, state.used, wanted, config.horizon)
+    steps = sim.physics_steps
+    finished: list[Trajectory] = []
+    kept = 0
+    planner = {name: list(counts) for name, counts in state.planner.items()}
+    for trajectory in demonstrate(sim, run.everything, orders, parts.planner(config), parts.noise(config), config.seed):
+        runtime.check_stop()  # what this wave did is done again
+        finished.append(trajectory)
+        kept += trajectory.success
+        if not trajectory.success:
+            orders.failed()
+        progress.update(state.demos + kept, planner=f"{100 * kept / len(finished):.0f} %")
+        _judge(finished, kept)
+    finished.sort(key=lambda t: t.episode.key)
+    for category, (k, n) in success_by_category(finished, run.everything).items():
+        before = planner.get(category, [0, 0])
+        planner[category] = [before[0] + k, before[1] + n]
+    causes = collections.Counter(state.causes) + collections.Counter(t.cause for t in finished if not t.success)
+    changes = source.store()
+    files = changes["files"]
+    name = f"episodes/demos_{sum(n.startswith('episodes/demos_') for n in files):04d}.npz"
+    _store(run.folder / name, [t for t in finished if t.success], run.everything)
+    files[name] = file_sha256(run.folder / name)
+    steps = sim.physics_steps - steps
+    run.charge(NAME, steps, len(finished))
+    changes |= {"used": orders.next, "demos": state.demos + kept, "planner": planner, "causes": dict(causes)}
+    run.commit(**changes, sim_steps=state.sim_steps + steps)
+
+
+def _judge(finished: list[Trajectory], kept: int) -> None:
+    if len(finished) >= _JUDGED_AFTER and kept < _LEAST_SUCCESS * len(finished):
+        causes = collections.Counter(t.cause for t in finished if not t.success).most_common(3)
+        listed = "; ".join(f"{n} times {cause}" for cause, n in causes)
+        raise InputError(f"the planner solved {kept} of {len(finished)} scenes ({listed}): check config.planner, config.noise and horizon")
+
+
+def _store(path: Path, trajectories: list[Trajectory], catalogue: Catalogue) -> None:
+    """One npz of a wave: time axes joined, one JSON row of words and roles per episode, generalised coordinates to render again."""
+    demos = [to_demonstration(t, catalogue) for t in trajectories]
+    arrays: dict[str, np.ndarray] = {"length": np.array([len(d.actions) for d in demos])}
+    arrays |= {name: np.concatenate([d.obs[name] for d in demos]) for name in STEP_FIELDS}
+    arrays |= {name: np.stack([d.obs[name] for d in demos]) for name in EPISODE_FIELDS}
+    arrays["actions"], arrays["mask"] = np.concatenate([d.actions for d in demos]), np.concatenate([d.mask for d in demos])
+    arrays["qpos"] = np.concatenate([t.qpos for t in trajectories])
+    rows = [
+        {"scene_id": t.episode.spec.scene_id, "names": d.names, "instruction": d.instruction, "roles": d.roles}
+        for t, d in zip(trajectories, demos, strict=True)
+    ]
+    arrays["rows"] = np.frombuffer(json.dumps(rows).encode(), np.uint8)
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    parts.require_space(path.parent.parent, buffer.tell())
+    atomic_write(path, buffer.getvalue())
+
+
+def load(folder: Path, state: Commit) -> list[Demonstration]:
+    """The demonstrations of a commit, in the order of their scenes."""
+    found = []
+    for name in sorted(n for n in state.files if n.startswith("episodes/demos_")):
+        with np.load(folder / name, allow_pickle=False) as file:
+            arrays = dict(file)
+        rows = json.loads(arrays["rows"].tobytes())
+        ends = np.cumsum(arrays["length"])
+        for i, (row, end) in enumerate(zip(rows, ends, strict=True)):
+            part = slice(end - arrays["length"][i], end)
+            obs = {n: arrays[n][part] for n in STEP_FIELDS} | {n: arrays[n][i] for n in EPISODE_FIELDS}
+            demo = Demonstration(obs, arrays["actions"][part], arrays["mask"][part], tuple(row["names"]), row["instruction"], (0, 0))
+            found.append(dataclasses.replace(demo, roles=tuple(row["roles"])))
+    return found

@@ -1,72 +1,129 @@
-"""From settings to the plain dataclasses of the lower floors: the one place where a run's parts are put together."""
+"""From the configuration to the plain dataclasses and objects of lower floors."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+
 from coda_jax import config as settings
-from coda_jax import runtime
-from coda_jax.learning.encoders.minilm import TextEncoder
+from coda_jax.learning.clone import DivergedError
+from coda_jax.learning.encoders.minilm import TEXT_DIM, EncoderMissingError, TextEncoder
 from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.learning.steps import Training
+from coda_jax.loop.checkpoint import CheckpointError, DiskFullError
 from coda_jax.programs.limits import Limits
-from coda_jax.runtime import InputError
+from coda_jax.runtime import InputError, cache_home
 from coda_jax.scenes import families
-from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.sim.bucket import Bucket
-from coda_jax.sim.checks.record import ValiditySettings
+from coda_jax.scenes.suites import SuiteError
+from coda_jax.sim.bucket import Bucket, smallest
+from coda_jax.sim.compile import SceneError, bucket_of
 from coda_jax.sim.demonstrate import NoiseSettings
+from coda_jax.sim.mjx_model import MJX_BUCKETS
 from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.planner import PlannerSettings
-from coda_jax.sim.simulator import Episode
+from coda_jax.sim.simulator import Episode, Simulator
+from coda_jax.sim.validity import ValiditySettings
+from coda_jax.types import FREE_SLOTS
 
-TEXT_DIM = 384
-BUCKET = Bucket(6, 3)  # takes every pick-and-place scene; one bucket is one executable of the predicates
 
-
-def policy_of(config: settings.Config) -> FlowPolicy:
+def policy(config: settings.Config) -> FlowPolicy:
     return settings.build(FlowPolicy, config.policy, text_dim=TEXT_DIM)
 
 
-def training_of(config: settings.Config) -> Training:
+def training(config: settings.Config) -> Training:
     return settings.build(Training, config.clone)
 
 
-def limits_of(config: settings.Config) -> Limits:
-    return settings.build(Limits, config.sandbox)
+def validity(config: settings.Config) -> ValiditySettings:
+    return settings.build(ValiditySettings, config.validity, worlds=config.sim.worlds, threads=config.sim.threads)
 
 
-def planner_of(config: settings.Config) -> PlannerSettings:
+def planner(config: settings.Config) -> PlannerSettings:
     return settings.build(PlannerSettings, config.planner)
 
 
-def noise_of(config: settings.Config) -> NoiseSettings | None:
-    noise = settings.build(NoiseSettings, config.noise)
-    return noise if noise.action_std or noise.push_probability else None
+def noise(config: settings.Config) -> NoiseSettings | None:
+    """The disturbance of demonstrations, None where it is switched off."""
+    chosen = settings.build(NoiseSettings, config.noise)
+    return chosen if chosen.action_std or chosen.push_probability else None
 
 
-def validity_of(config: settings.Config) -> ValiditySettings:
-    values = {k: tuple(v) if isinstance(v, (list, tuple)) else v for k, v in config.validity.items()}
-    return ValiditySettings(worlds=config.sim.worlds, threads=config.sim.threads, **values)
+def limits(config: settings.Config) -> Limits:
+    return settings.build(Limits, config.sandbox)
 
 
-def encoder_of() -> TextEncoder:
-    return TextEncoder(runtime.cache_home() / "text")
+def encoder() -> TextEncoder:
+    return TextEncoder(cache_home() / "text")
 
 
-def simulator_of(config: settings.Config) -> NativeSimulator:
-    """The native batch, which takes every scene of the family.
+def training_bucket(catalogue: Catalogue) -> Bucket:
+    """The smallest bucket that takes every scene of the generator."""
+    return smallest(FREE_SLOTS, max(len(a.primitives) for a in catalogue if a.kind == "object"))
+
+
+def common_bucket(specs: list[SceneSpec], catalogue: Catalogue) -> Bucket:
+    """The smallest bucket that takes all of the scenes.
 
     Raises:
-      InputError: MJX is forced; its declared bucket takes box scenes only and has no planner yet.
+      SceneError: one of them fits none.
     """
-    if config.sim.backend == "mjx":
-        raise InputError(
-            "config.sim.backend is mjx, whose declared bucket holds two single-box objects only, too few for the suites: use auto or native"
-        )
-    return NativeSimulator(Catalogue.all(), BUCKET, config.sim.worlds, config.sim.threads)
+    buckets = [bucket_of(spec, catalogue) for spec in specs]
+    return Bucket(max(b.free for b in buckets), max(b.geoms for b in buckets))
 
 
-def episode_of(spec: SceneSpec, horizon: int, key: tuple[int, int]) -> Episode:
-    """An episode that watches nu (column 0) and the family's phases."""
+def native_simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket) -> NativeSimulator:
+    return NativeSimulator(catalogue, bucket, config.sim.worlds, config.sim.threads)
+
+
+def backend(config: settings.Config, bucket: Bucket) -> str:
+    """ "native" or "mjx": what ``sim.backend`` stands for on this machine and bucket."""
+    if config.sim.backend != "auto":
+        return config.sim.backend
+    return "mjx" if jax.default_backend() != "cpu" and bucket in MJX_BUCKETS else "native"
+
+
+def simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket) -> Simulator:
+    """The backend for closed-loop rollouts of ``evaluate.executed`` steps a decision.
+
+    Raises:
+      SceneError: ``sim.backend=mjx`` and the bucket has no MJX executable.
+    """
+    if backend(config, bucket) == "native":
+        return native_simulator(config, catalogue, bucket)
+    from coda_jax.sim.mjx import MjxSimulator
+
+    return MjxSimulator(catalogue, bucket, config.sim.worlds, config.evaluate.executed)
+
+
+def episode(spec: SceneSpec, horizon: int, key: tuple[int, int]) -> Episode:
+    """One job: nu first, then the phase predicates in order."""
     phases = families.phases(spec)
     return Episode(spec, (phases[-1][1], *[expression for _, expression in phases]), horizon, key)
+
+
+def require_space(folder: Path, size: int) -> None:
+    """Refuse to begin a write that cannot end.
+
+    Raises:
+      DiskFullError: fewer than ``size`` bytes are free.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        raise DiskFullError(errno.ENOSPC, f"{size} bytes are needed, {free} are free", str(folder))
+
+
+@contextlib.contextmanager
+def mendable() -> Iterator[None]:
+    """Inside, errors that the user can mend end the command with one message and exit code 2."""
+    try:
+        yield
+    except (EncoderMissingError, CheckpointError, SuiteError, UnknownAsset, SceneError, DivergedError) as error:
+        message = error.args[0] if isinstance(error, KeyError) and error.args else error  # KeyError shows its message in quotes
+        raise InputError(str(message)) from error

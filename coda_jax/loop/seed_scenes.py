@@ -1,41 +1,140 @@
-"""Seed scenes: program text through the sandbox and every check, as a language model's programs will go."""
+"""Stage "scenes": program text from the seed generator through every door that a program of an engine must pass."""
 
 from __future__ import annotations
 
 import collections
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
 
+from coda_jax.evaluation.film import write_strip
+from coda_jax.evaluation.metrics import atomic_write
+from coda_jax.evaluation.terminal import Progress
+from coda_jax.loop import films, parts
+from coda_jax.loop.journal import Commit, file_sha256
+from coda_jax.loop.run import Run
 from coda_jax.programs.errors import ProgramError
 from coda_jax.programs.sandbox import Sandbox
+from coda_jax.runtime import InputError
 from coda_jax.scenes import generate
-from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.program import evaluate_scene
-from coda_jax.scenes.spec import SceneSpec
-from coda_jax.sim.checks.record import ValiditySettings
+from coda_jax.scenes.spec import SceneSpec, from_json, to_json
 from coda_jax.sim.validity import check
 
+NAME = "scenes"
+SEEDS_PER_RUN = 10_000_000  # generator seeds of one config.seed, so that runs of other seeds meet other scenes
+_LEAST_YIELD = 0.05  # share of programs that must become scenes; below it the settings are wrong
 
-def seed_scenes(
-    family: str, seeds: range, sandbox: Sandbox, validity: ValiditySettings, rejected: collections.Counter[str]
-) -> list[tuple[int, SceneSpec]]:
-    """(seed, spec) of every accepted program; refusals are counted by reason in ``rejected``."""
-    catalogue = Catalogue("train")
-    found: list[tuple[int, SceneSpec]] = []
-    for seed in seeds:
-        try:
-            spec = evaluate_scene(generate.sample(catalogue, family, "id", "train", seed), sandbox, catalogue)
-            refuse_held_out(spec, catalogue)
-        except ProgramError as error:
-            rejected[f"program: {error.kind.value}"] += 1
-            continue
-        except HeldOutContent as error:
-            rejected[f"held out: {error.kind}"] += 1
-            continue
-        found.append((seed, spec))
-    accepted = []
-    for (seed, spec), report in zip(found, check([s for _, s in found], Catalogue.all(), validity), strict=True):
-        if report.valid:
-            accepted.append((seed, spec))
-        else:
-            rejected[f"validity: {report.failures[0].check}"] += 1
-    return accepted
+
+@dataclasses.dataclass(frozen=True)
+class Scene:
+    """An accepted training scene: generator seed, the program it came from, its spec."""
+
+    seed: int
+    program: str
+    spec: SceneSpec
+
+
+class SceneSource:
+    """Valid training scenes in the order of their seeds, endlessly; programs are evaluated and checked ``sim.worlds`` at a time.
+
+    scenes: the accepted ones so far, first those of earlier commits. next_seed, rejected: as in Commit.
+    """
+
+    def __init__(self, run: Run):
+        self._run, self._sandbox, self._validity = run, Sandbox(parts.limits(run.config)), parts.validity(run.config)
+        self.scenes = load(run.folder, run.state)
+        self.next_seed, self.rejected = run.state.next_seed, collections.Counter(run.state.rejected)
+        self._stored = len(self.scenes)
+
+    def __enter__(self) -> SceneSource:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._sandbox.close()
+
+    def get(self, index: int) -> Scene:
+        """Scene number ``index``, written now if need be.
+
+        Raises:
+          InputError: hardly any program becomes a scene; the reasons are listed.
+        """
+        while index >= len(self.scenes):
+            self.more()
+        return self.scenes[index]
+
+    def more(self) -> None:
+        """Write, evaluate and check the next ``sim.worlds`` programs."""
+        config = self._run.config
+        written: list[Scene] = []
+        for offset in range(self.next_seed, self.next_seed + config.sim.worlds):
+            seed = config.seed * SEEDS_PER_RUN + offset
+            try:
+                program = generate.sample(self._run.train, config.family, "id", "train", seed)
+                spec = evaluate_scene(program, self._sandbox, self._run.train)
+                refuse_held_out(spec, self._run.train)
+            except ProgramError as error:
+                self.rejected[f"program: {error.kind.value}"] += 1
+            except HeldOutContent as error:
+                self.rejected[f"held out: {error.kind}"] += 1
+            else:
+                written.append(Scene(seed, program, spec))
+        for scene, report in zip(written, check([s.spec for s in written], self._run.train, self._validity), strict=True):
+            if report.valid:
+                self.scenes.append(scene)
+            else:
+                self.rejected[report.failures[0].check] += 1
+        self.next_seed += config.sim.worlds
+        if len(self.scenes) < _LEAST_YIELD * self.next_seed:
+            reasons = ", ".join(f"{reason} {n}" for reason, n in self.rejected.most_common())
+            raise InputError(f"only {len(self.scenes)} of {self.next_seed} programs gave a valid scene ({reasons}): check config.validity")
+
+    def store(self) -> dict:
+        """Write the scenes since the last call to a file of their own; returns the changed fields of the commit."""
+        files = dict(self._run.state.files)
+        if len(self.scenes) > self._stored:
+            name = f"episodes/scenes_{sum(n.startswith('episodes/scenes_') for n in files):04d}.jsonl"
+            rows = ({"seed": s.seed, "program": s.program, "spec": to_json(s.spec)} for s in self.scenes[self._stored :])
+            content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+            parts.require_space(self._run.folder, len(content))
+            atomic_write(self._run.folder / name, content)
+            files[name] = file_sha256(self._run.folder / name)
+            self._stored = len(self.scenes)
+        return {"files": files, "accepted": len(self.scenes), "next_seed": self.next_seed, "rejected": dict(self.rejected)}
+
+
+def load(folder: Path, state: Commit) -> list[Scene]:
+    """The scenes of a commit, in order."""
+    return list(_read(folder, sorted(n for n in state.files if n.startswith("episodes/scenes_"))))
+
+
+def _read(folder: Path, names: list[str]) -> Iterator[Scene]:
+    for name in names:
+        for line in (folder / name).read_text("utf-8").splitlines():
+            row = json.loads(line)
+            yield Scene(row["seed"], row["program"], from_json(row["spec"]))
+
+
+def run(run: Run) -> dict:
+    """Accept as many scenes as demonstrations are wanted; returns what the stage's row says."""
+    need = run.config.demos.count
+    with SceneSource(run) as source, Progress("scenes", need, "scenes") as progress:
+        while len(source.scenes) < need:
+            source.more()
+            progress.update(min(len(source.scenes), need), rejected=sum(source.rejected.values()))
+        changes = source.store()
+        _draw(run, source.scenes[: run.config.scenes.pictures])
+    for reason, n in sorted(source.rejected.items()):
+        run.metrics.write("rejected", reason=reason, n=n)
+    run.charge(NAME)
+    run.commit(**changes)
+    return {"done": len(source.scenes), "unit": "scenes"}
+
+
+def _draw(run: Run, scenes: list[Scene]) -> None:
+    for scene in scenes:
+        name = f"videos/scene_{scene.spec.scene_id}.png"
+        write_strip(run.folder / name, films.picture(scene.spec, run.train))
+        run.metrics.write("scene", scene_id=scene.spec.scene_id, instruction=scene.spec.task.instruction, file=name)

@@ -1,56 +1,81 @@
-"""``--mode=view``: one scene as a picture, with what it asks for and what is wrong with it."""
+"""``--mode=view``: one scene as a picture from two cameras, its symbol table, and what is wrong with it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-from PIL import Image
-
 from coda_jax import config as settings
-from coda_jax.loop import parts
+from coda_jax.evaluation.film import write_strip
+from coda_jax.loop import films, parts
 from coda_jax.loop.check import read_program
-from coda_jax.loop.evaluate import suite_scenes
 from coda_jax.programs.errors import ProgramError
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.runtime import InputError
+from coda_jax.scenes import suites
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.program import evaluate_scene
-from coda_jax.sim import render
-from coda_jax.sim.compile import bucket_of, compile_scene
+from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim.render import FRONT, WRIST
 from coda_jax.sim.validity import check
 
+HEIGHT, WIDTH = 360, 480
 
-def run(config: settings.Config, program: Path | None, suite: str, index: int, output: Path | None) -> Path:
-    """Draw the scene of a program, or number ``index`` of a suite, from the front and from the wrist.
+
+def scene_of(config: settings.Config, program: Path | None, suite: str, index: int) -> SceneSpec:
+    """The scene of a program file, or number ``index`` of a suite of ``evaluate.split``.
 
     Raises:
-      InputError: the program is refused, or the suite or the number does not exist.
+      InputError: the program cannot be used, or the suite or the number does not exist.
     """
-    catalogue = Catalogue.all()
     if program is not None:
+        with Sandbox(parts.limits(config)) as sandbox:
+            try:
+                return evaluate_scene(read_program(program, config.sandbox.text_bytes), sandbox, Catalogue.all())
+            except ProgramError as error:
+                raise InputError(f"{program}: {error}") from error
+    scenes = suites.load(config.family, suite, config.evaluate.split)
+    if index >= len(scenes):
+        raise InputError(f"--index={index}: suite {suite} of {config.evaluate.split} has scenes 0 to {len(scenes) - 1}")
+    return scenes[index]
+
+
+def table(spec: SceneSpec, catalogue: Catalogue) -> list[str]:
+    """The symbol table as aligned lines: id, words, asset, roles, position, turn, support, affordances."""
+    rows = [("id", "words", "asset", "roles", "position, m", "yaw, rad", "on", "affordances")]
+    for thing in spec.attributes.objects:
+        asset, place = catalogue.get(thing.asset), spec.placement(thing.object)
+        roles = ", ".join(r.role for r in spec.task.roles if r.object == thing.object)
+        position = "({:.3f}, {:.3f}, {:.3f})".format(*place.pos_m)
+        words = f"{thing.colour} {asset.category}"
+        affordances = ", ".join(asset.affordances) or "-"
+        rows.append((thing.object, words, thing.asset, roles or "-", position, f"{place.yaw_rad:.2f}", place.support, affordances))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def run(config: settings.Config, program: Path | None, suite: str, index: int, output: Path | None) -> None:
+    """Draw one scene from the front and from the wrist side by side, and print what it is; ``output`` is SCENE_ID.png if None.
+
+    Raises:
+      InputError: there is no such scene, or the picture cannot be written.
+    """
+    with parts.mendable():
+        spec, catalogue = scene_of(config, program, suite, index), Catalogue.all()
+        print(f"scene {spec.scene_id}, {spec.task.family}, layout {spec.spatial.layout}")
+        print(f"instruction: {spec.task.instruction}")
+        print(f"goal: {spec.task.goal}")
+        print("\n".join(table(spec, catalogue)))
+        for failure in check([spec], catalogue, parts.validity(config))[0].failures:
+            print(f"invalid, {failure.check}: {failure.message}")
         try:
-            with Sandbox(parts.limits_of(config)) as sandbox:
-                spec = evaluate_scene(read_program(program, config.sandbox.text_bytes), sandbox, catalogue)
-        except ProgramError as error:
-            raise InputError(f"{program}: {error}") from None
-    else:
-        if suite not in settings.SUITES:
-            raise InputError(f'--suite={suite} does not exist; use one of: {", ".join(settings.SUITES)}')
-        scenes = suite_scenes(config, suite)
-        if index >= len(scenes):
-            raise InputError(f"--index={index}: suite {suite} has scenes 0 to {len(scenes) - 1}")
-        spec = scenes[index]
-    scene = compile_scene(spec, catalogue, bucket_of(spec, catalogue))
-    views = [render.render(scene.model, scene.qpos[None], camera, height=360, width=480)[0] for camera in (render.FRONT, render.WRIST)]
-    path = output or Path(f"scene_{spec.scene_id}.png")
-    Image.fromarray(np.concatenate(views, axis=1)).save(path)
-    print(f"{spec.scene_id}: {spec.task.instruction}")
-    for attribute in spec.attributes.objects:
-        place = spec.placement(attribute.object)
-        position = ", ".join(f"{v:.3f}" for v in place.pos_m)
-        print(f"  {attribute.object:<14} {attribute.colour} {attribute.asset} at ({position}) m, yaw {place.yaw_rad:.2f} rad, on {place.support}")
-    for failure in check([spec], catalogue, parts.validity_of(config))[0].failures:
-        print(f"  invalid ({failure.check}): {failure.message}")
-    print(f"picture: {path}")
-    return path
+            refuse_held_out(spec, Catalogue("train"))
+        except HeldOutContent as error:
+            print(f"not for training: {error}")
+        picture = films.picture(spec, catalogue, HEIGHT, WIDTH, (FRONT, WRIST))
+        path = output or Path(f"{spec.scene_id}.png")
+        try:
+            write_strip(path, picture)
+        except (OSError, ValueError) as error:
+            raise InputError(f"--output={path} cannot be written: {error}") from error
+        print(f"picture: {path}")

@@ -1,0 +1,90 @@
+"""Stage "clone": the policy learns from the stored demonstrations, a checkpoint and a commit every ``checkpoint.every`` updates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from coda_jax import config as settings
+from coda_jax.evaluation.terminal import Progress
+from coda_jax.learning import clone as cloning
+from coda_jax.learning.dataset import Dataset, Demonstration, build
+from coda_jax.learning.encoders.minilm import TextEncoder
+from coda_jax.learning.policies.grounding import LanguageSet, language_set
+from coda_jax.learning.steps import TrainState, init_state
+from coda_jax.loop import demonstrations, parts
+from coda_jax.loop import language_set as phrases
+from coda_jax.loop.checkpoint import CheckpointError, Checkpoints
+from coda_jax.loop.journal import Commit
+from coda_jax.loop.run import CHECKPOINTS, Run
+from coda_jax.scenes.catalogue import Catalogue
+
+NAME = "clone"
+_MULTIPLE = 256  # rows of the language set are padded to it
+
+
+def dataset(config: settings.Config, demos: Sequence[Demonstration], encoder: TextEncoder) -> Dataset:
+    """The table of the demonstrations, with room for as many as the run collects: its shapes are known before there are any."""
+    return build(demos, encoder.encode, least_rows=config.demos.count * config.horizon, least_episodes=config.demos.count)
+
+
+def language(config: settings.Config, catalogue: Catalogue, encoder: TextEncoder) -> LanguageSet | None:
+    """Instructions without scenes, or None where ``clone.language_batch`` is 0."""
+    if not config.clone.language_batch:
+        return None
+    chosen = phrases.phrases(catalogue, config.language.phrases, config.seed)
+    return language_set(chosen, phrases.names(catalogue), encoder.encode, _MULTIPLE)
+
+
+def template(config: settings.Config) -> TrainState:
+    """Shapes of the training state, for restoring one without its data."""
+    policy, training = parts.policy(config), parts.training(config)
+    return jax.eval_shape(lambda key: init_state(policy, training, policy.init(key)), jax.random.key(0))
+
+
+def restore(run: Run, template: TrainState) -> TrainState | None:
+    """The committed training state, or None before the first one."""
+    step = run.state.checkpoint
+    return None if step is None else run.checkpoints.restore(template, step).tree
+
+
+def committed_state(config: settings.Config, workdir: Path, commit: Commit) -> TrainState:
+    """The training state that a commit names, without opening the run for writing.
+
+    Raises:
+      CheckpointError: it is gone, damaged, or of other settings.
+    """
+    if commit.checkpoint is None:
+        raise CheckpointError(f"{workdir} has no committed checkpoint: let --mode=run go on with this workdir")
+    with Checkpoints(workdir / CHECKPOINTS, config.checkpoint.keep) as checkpoints:
+        return checkpoints.restore(template(config), commit.checkpoint).tree
+
+
+def run(run: Run) -> dict[str, Any]:
+    """Train until ``clone.steps``; returns what the stage's row says."""
+    config, policy, training = run.config, parts.policy(run.config), parts.training(run.config)
+    data = dataset(config, demonstrations.load(run.folder, run.state), run.encoder)
+    words = language(config, run.train, run.encoder)
+    state = cloning.start(policy, training, data, config.seed)
+    state = restore(run, state) or state
+    first = int(state.step)
+    with Progress(NAME, training.steps, "updates") as progress:
+        progress.skip(first)
+
+        def show(p: cloning.Progress) -> None:
+            progress.update(p.step, loss=p.motor_loss)
+            run.metrics.write(
+                "train", name="policy", step=p.step, loss=p.motor_loss, grounding_loss=p.grounding_loss, language_loss=p.language_loss
+            )
+
+        def save(state: TrainState) -> None:
+            step = int(state.step)
+            checksum = run.checkpoints.save(step, state)
+            run.charge(NAME)
+            run.commit(checkpoint=step, checkpoint_sha256=checksum)
+
+        cloning.clone(policy, training, data, words, config.seed, state, show, save, config.checkpoint.every)
+    return {"done": training.steps, "unit": "updates"}

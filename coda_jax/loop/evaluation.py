@@ -1,0 +1,194 @@
+"""Stage "evaluate": one rollout for each suite scene and seed, k/n, where they failed, film strips and records."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from coda_jax import config as settings
+from coda_jax import runtime
+from coda_jax.evaluation.failures import PHASES, phase_failed
+from coda_jax.evaluation.metrics import Tally
+from coda_jax.evaluation.records import EvalRecord, write_records
+from coda_jax.evaluation.rollouts import PolicyFn, Result, rollout
+from coda_jax.evaluation.statistics import wilson
+from coda_jax.evaluation.terminal import Progress
+from coda_jax.learning.encoders.minilm import TextEncoder
+from coda_jax.learning.policies.base import Params
+from coda_jax.learning.policies.flow import FlowPolicy
+from coda_jax.loop import films, parts
+from coda_jax.scenes import suites
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.families import read_goal
+from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim.compile import token_index
+from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
+from coda_jax.types import SimState
+
+NAME = "evaluate"
+
+
+@dataclasses.dataclass(frozen=True)
+class SuiteOutcome:
+    """records: one per rollout, in the order of scenes, then seeds. sim_steps: physics steps (0 where the backend does not count)."""
+
+    suite: str
+    records: tuple[EvalRecord, ...]
+    sim_steps: int
+    clipped: int
+
+    @property
+    def tally(self) -> Tally:
+        return Tally(sum(r.success for r in self.records), len(self.records))
+
+
+def chosen_scenes(config: settings.Config, folder: Any = None) -> dict[str, list[SceneSpec]]:
+    """The frozen scenes of ``evaluate.suites``, the first ``evaluate.scenes`` of each.
+
+    Raises:
+      SuiteError: a suite is not frozen, damaged, or of another catalogue.
+    """
+    most = config.evaluate.scenes or None
+    return {suite: list(suites.load(config.family, suite, config.evaluate.split, folder)[:most]) for suite in config.evaluate.suites}
+
+
+class GivenRoles:
+    """A simulator that remembers who runs in its worlds, for the analysis in which the policy is told target and reference."""
+
+    def __init__(self, sim: Simulator, catalogue: Catalogue):
+        self._sim, self._catalogue = sim, catalogue
+        self.worlds, self.bucket = sim.worlds, sim.bucket
+        self.reset, self.step_chunk = sim.reset, sim.step_chunk
+        self.roles = np.full((sim.worlds, 2), -1, np.int32)
+
+    def compile(self, episodes: Sequence[Episode]) -> SceneBatch:
+        self._note(range(len(episodes)), episodes)
+        return self._sim.compile(episodes)
+
+    def replace(
+        self, batch: SceneBatch, state: SimState, worlds: Sequence[int], episodes: Sequence[Episode]
+    ) -> tuple[SceneBatch, SimState]:
+        self._note(worlds, episodes)
+        return self._sim.replace(batch, state, worlds, episodes)
+
+    def _note(self, worlds: Sequence[int], episodes: Sequence[Episode]) -> None:
+        self.roles = self.roles.copy()  # jax may still read the old ones
+        for world, episode in zip(worlds, episodes, strict=True):
+            goal, index = read_goal(episode.spec), token_index(episode.spec, self._catalogue)
+            self.roles[world] = index[goal.target], index[goal.reference]
+
+
+def acting(policy: FlowPolicy, params: Params, sim: Simulator, catalogue: Catalogue) -> tuple[Simulator, PolicyFn]:
+    """The simulator to roll out in and the function that samples one chunk for each of its worlds."""
+    if not policy.given_roles:
+        return sim, lambda obs, keys: policy.sample(params, obs, keys, 1)[:, 0]
+    watched = GivenRoles(sim, catalogue)
+    return watched, lambda obs, keys: policy.sample(params, obs, keys, 1, watched.roles)[:, 0]
+
+
+def rollout_key(seed: int, suite: str) -> jax.Array:
+    """Key of a suite's rollouts; the same before and after training, so that both can be compared scene by scene."""
+    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 2), settings.SUITES.index(suite))
+
+
+def run_suite(
+    config: settings.Config,
+    folder: Path,
+    suite: str,
+    specs: Sequence[SceneSpec],
+    sim: Simulator,
+    params: Params,
+    encoder: TextEncoder,
+    catalogue: Catalogue,
+) -> SuiteOutcome:
+    """Roll out one suite, draw its films and store its records.
+
+    Raises:
+      Stopped: a signal asked for it; nothing of this suite is stored.
+    """
+    policy = parts.policy(config)
+    seeds = config.evaluate.seeds
+    jobs = [parts.episode(spec, config.horizon, (i, seed)) for i, spec in enumerate(specs) for seed in range(seeds)]
+    simulator, policy_fn = acting(policy, params, sim, catalogue)
+    before = getattr(sim, "physics_steps", 0)
+    results: list[Result] = []
+    key = rollout_key(config.seed, suite)
+    with Progress(f"{NAME} {suite}", len(jobs), "rollouts") as progress:
+        for result in rollout(simulator, catalogue, jobs, policy_fn, encoder.encode, config.evaluate.executed, key):
+            runtime.check_stop()
+            results.append(result)
+            progress.advance(success=f"{sum(r.success for r in results)}/{len(results)}")
+    results.sort(key=lambda r: r.episode.key)
+    shown = _to_film(results, config.evaluate.films)
+    records = []
+    for number, result in enumerate(results):
+        film = None
+        if number in shown:
+            scene, seed = result.episode.key
+            film = f"videos/{suite}_{config.evaluate.split}_{scene:03d}_{seed}.png"
+            films.write_film(folder / film, result, catalogue, sim.bucket, config.sim.threads)
+        records.append(_record(config, suite, result, film))
+    write_records(folder, records)
+    return SuiteOutcome(suite, tuple(records), getattr(sim, "physics_steps", 0) - before, sum(r.clipped for r in results))
+
+
+def _to_film(results: Sequence[Result], most: int) -> set[int]:
+    """Numbers of the first successes and the first failures, ``most`` of each."""
+    chosen: set[int] = set()
+    for success in (True, False):
+        chosen.update([i for i, r in enumerate(results) if r.success is success][:most])
+    return chosen
+
+
+def _record(config: settings.Config, suite: str, result: Result, film: str | None) -> EvalRecord:
+    spec = result.episode.spec
+    watched = result.predicates[:, : 1 + len(PHASES)]  # the table is padded
+    phase = None if result.success else phase_failed(watched) or PHASES[-1]
+    return EvalRecord(
+        family=config.family,
+        suite=suite,
+        split=config.evaluate.split,
+        moment="after",
+        scene_id=spec.scene_id,
+        seed=result.episode.key[1],
+        success=result.success,
+        steps=result.steps,
+        phase_failed=phase,
+        instruction=spec.task.instruction,
+        health=result.health,
+        film=film,
+    )
+
+
+def describe(outcome: SuiteOutcome) -> str:
+    """One line: "id: 31/50 = 62 % (48 .. 74), failed in approach 3, grasp 9"."""
+    k, n = outcome.tally.k, outcome.tally.n
+    low, high = wilson(k, n)
+    failed = [(phase, sum(r.phase_failed == phase for r in outcome.records)) for phase in PHASES]
+    where = ", ".join(f"{phase} {count}" for phase, count in failed if count)
+    return f"{outcome.suite}: {k}/{n} = {100 * k / n:.0f} % ({100 * low:.0f} .. {100 * high:.0f})" + (
+        f", failed in {where}" if where else ""
+    )
+
+
+def each_suite(
+    config: settings.Config,
+    folder: Path,
+    skip: Sequence[str],
+    params: Params,
+    encoder: TextEncoder,
+    catalogue: Catalogue,
+    store: Callable[[SuiteOutcome], None],
+) -> None:
+    """Roll out the suites that are not in ``skip``, each handed to ``store`` as soon as it is done."""
+    scenes = chosen_scenes(config)
+    bucket = parts.common_bucket([s for specs in scenes.values() for s in specs], catalogue)
+    sim = parts.simulator(config, catalogue, bucket)
+    for suite, specs in scenes.items():
+        if suite not in skip:
+            store(run_suite(config, folder, suite, specs, sim, params, encoder, catalogue))

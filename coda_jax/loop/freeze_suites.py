@@ -1,0 +1,65 @@
+"""Freeze the evaluation suites of a split: ``python -m coda_jax.loop.freeze_suites --split=validation --start=0``.
+
+Writes JSON lines and the manifest that every later load is checked against; freezing a split again makes a new version of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import coda_jax
+from coda_jax import config as settings
+from coda_jax import runtime
+
+DATA = Path(coda_jax.__file__).parent / "scenes" / "data"
+LEAST_SOLVED = 0.95  # share of the scenes the planner must solve for a suite to be fair
+
+
+def freeze(config: settings.Config, split: str, start: int, folder: Path, count: int) -> bool:
+    """Freeze every suite of ``split`` with ``count`` scenes, from candidate number ``start``; True if the planner solves enough of each."""
+    from coda_jax.evaluation import freeze_suites
+    from coda_jax.loop import parts
+    from coda_jax.scenes import suites
+    from coda_jax.scenes.catalogue import Catalogue
+
+    catalogue = Catalogue.all()
+    fair = True
+    for suite in settings.SUITES:
+        taken = frozenset(i for i, s in suites.frozen_scenes(folder).items() if s.file != suites.file_name(config.family, suite, split))
+        candidates = suites.suite_specs(config.family, suite, split, start)
+        selection = freeze_suites.select(candidates, count, parts.validity(config), taken)
+        bucket = parts.common_bucket(list(selection.specs), catalogue)
+        sim = parts.native_simulator(config, catalogue, bucket)
+        result = freeze_suites.solve(sim, selection.specs, parts.planner(config), config.horizon)
+        freeze_suites.describe(f"{suite}/{split}", selection, result, print)
+        fair &= result.k >= LEAST_SOLVED * result.n
+        suites.write(folder, config.family, suite, split, selection.specs)
+    return fair
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m coda_jax.loop.freeze_suites", description=__doc__.splitlines()[0])
+    parser.add_argument("--split", choices=("validation", "test"), required=True)
+    parser.add_argument("--start", type=int, default=0, help="number of the first candidate")
+    parser.add_argument("--count", type=int, default=0, help="scenes per suite; 0: 50 for validation, 100 for test")
+    parser.add_argument("--folder", type=Path, default=DATA, help="where to write; the package's own data folder if left out")
+    options = parser.parse_args(arguments)
+    runtime.setup()
+    from coda_jax.loop.parts import mendable
+    from coda_jax.scenes.suites import SIZES
+
+    try:
+        with mendable():
+            fair = freeze(settings.default(), options.split, options.start, options.folder, options.count or SIZES[options.split])
+    except runtime.InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if not fair:
+        print(f"the planner solves less than {100 * LEAST_SOLVED:.0f} % of a suite: its scenes are not fair, or the planner must improve")
+    return 0 if fair else 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

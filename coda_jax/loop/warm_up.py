@@ -1,0 +1,57 @@
+"""Every executable of the run is built before its first stage, by going through the stages' own code on one scene and no updates.
+
+What compiles after this is counted: new scenes, goals and programs must add nothing.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from coda_jax.evaluation.rollouts import rollout
+from coda_jax.evaluation.terminal import Progress
+from coda_jax.learning import clone
+from coda_jax.learning.steps import train_steps
+from coda_jax.loop import cloning, demonstrations, evaluation, parts
+from coda_jax.loop.run import Run
+from coda_jax.scenes.generate import sample_spec
+from coda_jax.sim.demonstrate import demonstrate
+from coda_jax.sim.simulator import Episode
+from coda_jax.sim.validity import check
+
+_HORIZON = 2  # control steps
+
+
+def warm_up(run: Run) -> None:
+    """Build what the stages that are not done need."""
+    config, catalogue = run.config, run.train
+    spec = sample_spec(catalogue, config.family, "id", "train", 0)
+    episode = parts.episode(spec, _HORIZON, (0, 0))
+    with Progress("warm-up", 4, "parts") as progress:
+        run.encoder.prepare()
+        progress.advance(part="text encoder")
+        if "demonstrations" not in run.state.done:
+            check([spec], catalogue, parts.validity(config))
+        progress.advance(part="checks of scenes")
+        sim = parts.native_simulator(config, run.everything, parts.training_bucket(catalogue))
+        trajectory = next(iter(demonstrate(sim, run.everything, [episode], parts.planner(config), parts.noise(config), 0)))
+        policy, training = parts.policy(config), parts.training(config)
+        data = cloning.dataset(config, [demonstrations.to_demonstration(trajectory, run.everything)], run.encoder)
+        state = clone.start(policy, training, data, config.seed)
+        if cloning.NAME not in run.state.done:
+            words = cloning.language(config, catalogue, run.encoder)
+            key = jax.random.fold_in(jax.random.key(config.seed), 1)
+            state, _ = train_steps(policy, training, state, data, words, key, jnp.asarray(0, jnp.int32))
+        progress.advance(part="training")
+        rehearse_rollouts(run.config, [episode, episode], state.ema, run)
+        progress.advance(part="rollouts")
+
+
+def rehearse_rollouts(config, episodes: list[Episode], params, run: Run) -> None:
+    """Two decisions of the policy in the simulator of the evaluation."""
+    scenes = evaluation.chosen_scenes(config)
+    bucket = parts.common_bucket([s for specs in scenes.values() for s in specs], run.everything)
+    simulator, policy_fn = evaluation.acting(parts.policy(config), params, parts.simulator(config, run.everything, bucket), run.everything)
+    key = evaluation.rollout_key(config.seed, config.evaluate.suites[0])
+    for _ in rollout(simulator, run.everything, episodes, policy_fn, run.encoder.encode, config.evaluate.executed, key):
+        pass
