@@ -196,7 +196,7 @@ class Checkpoints:
                 f"checkpoint {step} in {self.folder} does not fit the settings (was the width changed?): {error}"
             ) from error
         if not placed:
-            tree = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)), tree)
+            tree = jax.tree.map(lambda x: jax.device_put(np.asarray(x)), tree)
         for have, want in zip(jax.tree.leaves(tree), jax.tree.leaves(abstract), strict=True):
             if have.shape != want.shape:
                 raise CheckpointError(f"checkpoint {step} in {self.folder} holds shape {have.shape} where the settings need {want.shape}")
