@@ -120,7 +120,7 @@ def _demonstrations(config: settings.Config, workdir: Path, journal: Journal) ->
             progress.update(count)
             if empty >= 3:
                 raise InputError(
-                    f"the planner certified none of the last {3 * size} scenes: {dict(causes)}; raise config.horizon or config.planner.speed"
+                    f"none of the last {3 * size} scenes was certified: raise config.horizon or config.planner.speed ({dict(causes)})"
                 )
     print("planner success by category:")
     for name, (k, n) in sorted(categories.items()):

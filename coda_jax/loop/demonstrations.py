@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def _path(workdir: Path, block: int) -> Path:
 
 def store(workdir: Path, block: int, demos: Sequence[Demonstration]) -> None:
     """Write one block atomically; arrays of all episodes end to end, words as JSON text (nothing is pickled)."""
-    arrays = {f"step_{name}": np.concatenate([d.obs[name] for d in demos]) for name in STEP_FIELDS}
+    arrays: dict[str, Any] = {f"step_{name}": np.concatenate([d.obs[name] for d in demos]) for name in STEP_FIELDS}
     arrays |= {f"episode_{name}": np.stack([d.obs[name] for d in demos]) for name in EPISODE_FIELDS}
     arrays["actions"] = np.concatenate([d.actions for d in demos])
     arrays["mask"] = np.concatenate([d.mask for d in demos])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.learning.encoders.minilm import TextEncoder
@@ -45,7 +47,7 @@ def noise_of(config: settings.Config) -> NoiseSettings | None:
 
 
 def validity_of(config: settings.Config) -> ValiditySettings:
-    values = {k: tuple(v) if isinstance(v, (list, tuple)) else v for k, v in config.validity.items()}
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, (list, tuple)) else v for k, v in config.validity.items()}
     return ValiditySettings(worlds=config.sim.worlds, threads=config.sim.threads, **values)
 
 

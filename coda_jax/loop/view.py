@@ -36,7 +36,7 @@ def run(config: settings.Config, program: Path | None, suite: str, index: int, o
             raise InputError(f"{program}: {error}") from None
     else:
         if suite not in settings.SUITES:
-            raise InputError(f'--suite={suite} does not exist; use one of: {", ".join(settings.SUITES)}')
+            raise InputError(f"--suite={suite} does not exist; use one of: {', '.join(settings.SUITES)}")
         scenes = suite_scenes(config, suite)
         if index >= len(scenes):
             raise InputError(f"--index={index}: suite {suite} has scenes 0 to {len(scenes) - 1}")
@@ -49,7 +49,8 @@ def run(config: settings.Config, program: Path | None, suite: str, index: int, o
     for attribute in spec.attributes.objects:
         place = spec.placement(attribute.object)
         position = ", ".join(f"{v:.3f}" for v in place.pos_m)
-        print(f"  {attribute.object:<14} {attribute.colour} {attribute.asset} at ({position}) m, yaw {place.yaw_rad:.2f} rad, on {place.support}")
+        where = f"({position}) m, yaw {place.yaw_rad:.2f} rad, on {place.support}"
+        print(f"  {attribute.object:<14} {attribute.colour} {attribute.asset} at {where}")
     for failure in check([spec], catalogue, parts.validity_of(config))[0].failures:
         print(f"  invalid ({failure.check}): {failure.message}")
     print(f"picture: {path}")
