@@ -1,6 +1,8 @@
-"""Closed-loop rollouts: the common seam above every backend. A queue of episodes runs in a fixed number of worlds; finished ones are refilled.
+"""Closed-loop rollouts: the common seam above every backend.
 
-What happens in an episode depends on its key alone (scene, repeat) and the decision's number, never on which world it ran in or beside whom.
+A queue of episodes runs in a fixed number of worlds; finished ones are refilled.
+
+What happens in an episode depends on its key (scene, repeat) and the decision's number alone, never on its world or its neighbours.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ SHAPES = ("box", "cylinder", "sphere", "capsule", "ellipsoid")
 
 @dataclasses.dataclass(frozen=True)
 class Primitive:
-    """One collision geom. ``size_m`` follows MuJoCo: box half sizes; cylinder and capsule (radius, half length, 0); sphere (radius, 0, 0)."""
+    """One collision geom. ``size_m`` as in MuJoCo: box half sizes; cylinder, capsule (radius, half length, 0); sphere (radius, 0, 0)."""
 
     shape: str
     size_m: tuple[float, float, float]

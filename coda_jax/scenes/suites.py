@@ -1,7 +1,8 @@
 """Frozen suites: loading them, and the manifest that proves they are what was frozen.
 
 A suite is a JSON-lines file of canonical specs; the manifest beside the files records catalogue version and hash, the scene ids in order
-and each file's SHA-256. Freezing needs physics, a planner and their settings and lives in loop; here are the candidates, writing and loading.
+and each file's SHA-256. Freezing needs physics, a planner and their settings and lives in
+evaluation/freeze_suites.py; here are the candidates, writing and loading.
 """
 
 from __future__ import annotations

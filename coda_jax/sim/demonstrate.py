@@ -80,7 +80,9 @@ class _Recorder:
         rows = [self._history[i] for i in range(int(self._start[world]) - self._first, len(self._history))]
         obs = {name: np.stack([getattr(view, name)[world] for view, _, _, _ in rows]) for name in OBSERVED}
         obs |= {name: np.array(getattr(rows[0][0], name)[world]) for name in CONSTANT}
-        action, mask, qpos = (np.stack([row[i][world] for row in rows]) for i in (1, 2, 3))
+        action = np.stack([a[world] for _, a, _, _ in rows])
+        mask = np.stack([m[world] for _, _, m, _ in rows])
+        qpos = np.stack([q[world] for _, _, _, q in rows])
         self._start[world] = self._first + len(self._history)
         return obs, action, mask, qpos
 
@@ -165,7 +167,13 @@ def _finish(w: int, batch: SceneBatch, state: SimState, planner: ScriptedPlanner
     obs, action, mask, qpos = recorder.cut(w)
     episode = batch.episodes[w]
     assert episode is not None
-    cause = "" if success else "the simulation diverged" if state.health[w] else planner.cause[w] or f"ran out of time in {planner.mode_name(w)}"
+    cause = (
+        ""
+        if success
+        else "the simulation diverged"
+        if state.health[w]
+        else planner.cause[w] or f"ran out of time in {planner.mode_name(w)}"
+    )
     return Trajectory(episode, obs, action, mask, qpos, success, cause, planner.attempts_of(w))
 
 

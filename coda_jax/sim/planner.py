@@ -117,7 +117,10 @@ def _beside_offset(goal: Goal, here: dict[str, Footprint], assets: dict[str, Ass
 
 def is_round(asset: Asset) -> bool:
     """Whether turning the asset about z changes nothing: every primitive is round and centred."""
-    return all(p.shape in ("cylinder", "sphere", "capsule") and p.pos_m[:2] == (0.0, 0.0) and p.quat_wxyz[1:3] == (0.0, 0.0) for p in asset.primitives)
+    return all(
+        p.shape in ("cylinder", "sphere", "capsule") and p.pos_m[:2] == (0.0, 0.0) and p.quat_wxyz[1:3] == (0.0, 0.0)
+        for p in asset.primitives
+    )
 
 
 def is_ball(asset: Asset) -> bool:

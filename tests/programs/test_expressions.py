@@ -73,7 +73,7 @@ def test_nested_expression_by_hand():
 def reference(expr: Expr, bank: np.ndarray) -> float:
     """The same by recursion, in float64."""
     if expr.op in helpers.HELPERS:
-        return float(bank[helpers.bank_index(expr.op, [{**INDEX, "table": TABLE, "gripper": GRIPPER}[a] for a in expr.args])])
+        return float(bank[helpers.bank_index(expr.op, [{**INDEX, "table": TABLE, "gripper": GRIPPER}[str(a)] for a in expr.args])])
     values = [reference(a, bank) for a in expr.args if isinstance(a, Expr)]
     numbers = [a for a in expr.args if isinstance(a, float)]
     match expr.op:
