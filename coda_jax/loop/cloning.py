@@ -41,7 +41,7 @@ def language(config: settings.Config, catalogue: Catalogue, encoder: TextEncoder
 
 def template(config: settings.Config) -> TrainState:
     """Shapes of the training state, for restoring one without its data."""
-    policy, training = parts.policy(config), parts.training(config)
+    policy, training = parts.policy_of(config), parts.training_of(config)
     return jax.eval_shape(lambda key: init_state(policy, training, policy.init(key)), jax.random.key(0))
 
 
@@ -65,7 +65,7 @@ def committed_state(config: settings.Config, workdir: Path, commit: Commit) -> T
 
 def run(run: Run) -> dict[str, Any]:
     """Train until ``clone.steps``; returns what the stage's row says."""
-    config, policy, training = run.config, parts.policy(run.config), parts.training(run.config)
+    config, policy, training = run.config, parts.policy_of(run.config), parts.training_of(run.config)
     data = dataset(config, demonstrations.load(run.folder, run.state), run.encoder)
     words = language(config, run.train, run.encoder)
     state = cloning.start(policy, training, data, config.seed)

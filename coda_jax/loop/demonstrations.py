@@ -51,7 +51,7 @@ class Orders:
             raise StopIteration
         self._allowed -= 1
         number, self.next = self.next, self.next + 1
-        return parts.episode(self._source.get(number).spec, self._horizon, (number, 0))
+        return parts.episode_of(self._source.get(number).spec, self._horizon, (number, 0))
 
     def failed(self) -> None:
         self._allowed += 1
@@ -90,7 +90,7 @@ def _wave(run: Run, sim: Any, source: SceneSource, wanted: int, progress: Progre
     finished: list[Trajectory] = []
     kept = 0
     planner = {name: list(counts) for name, counts in state.planner.items()}
-    for trajectory in demonstrate(sim, run.everything, orders, parts.planner(config), parts.noise(config), config.seed):
+    for trajectory in demonstrate(sim, run.everything, orders, parts.planner_of(config), parts.noise_of(config), config.seed):
         runtime.check_stop()  # what this wave did is done again
         finished.append(trajectory)
         kept += trajectory.success

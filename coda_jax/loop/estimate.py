@@ -28,7 +28,7 @@ def describe(config: settings.Config, workdir: Path) -> str:
     bucket = parts.common_bucket([s for specs in scenes.values() for s in specs], catalogue)
     backend = parts.backend(config, bucket)
     rollouts = {suite: len(specs) * config.evaluate.seeds for suite, specs in scenes.items()}
-    policy = parts.policy(config)
+    policy = parts.policy_of(config)
     shapes = jax.eval_shape(policy.init, jax.random.key(0))
     parameters = sum(leaf.size for leaf in jax.tree.leaves(shapes["net"]))
     rows = capacity_for(config.demos.count * config.horizon, MIN_ROWS)

@@ -62,7 +62,7 @@ def _evaluate(config: settings.Config, workdir: Path, folder: Path, commit: Comm
             metrics.write("evaluate", suite=outcome.suite, k=outcome.tally.k, n=outcome.tally.n, clipped=outcome.clipped)
             ledger.charge(evaluation.NAME, outcome.sim_steps, outcome.tally.n)
 
-        evaluation.each_suite(config, folder, (), state.ema, parts.encoder(), catalogue, store)
+        evaluation.each_suite(config, folder, (), state.ema, parts.encoder_of(), catalogue, store)
         metrics.commit()
     ledger.save()
     summary = Summary(

@@ -111,9 +111,9 @@ def run_suite(
     Raises:
       Stopped: a signal asked for it; nothing of this suite is stored.
     """
-    policy = parts.policy(config)
+    policy = parts.policy_of(config)
     seeds = config.evaluate.seeds
-    jobs = [parts.episode(spec, config.horizon, (i, seed)) for i, spec in enumerate(specs) for seed in range(seeds)]
+    jobs = [parts.episode_of(spec, config.horizon, (i, seed)) for i, spec in enumerate(specs) for seed in range(seeds)]
     simulator, policy_fn = acting(policy, params, sim, catalogue)
     before = getattr(sim, "physics_steps", 0)
     results: list[Result] = []

@@ -29,10 +29,10 @@ def freeze(config: settings.Config, split: str, start: int, folder: Path, count:
     for suite in settings.SUITES:
         taken = frozenset(i for i, s in suites.frozen_scenes(folder).items() if s.file != suites.file_name(config.family, suite, split))
         candidates = suites.suite_specs(config.family, suite, split, start)
-        selection = freeze_suites.select(candidates, count, parts.validity(config), taken)
+        selection = freeze_suites.select(candidates, count, parts.validity_of(config), taken)
         bucket = parts.common_bucket(list(selection.specs), catalogue)
         sim = parts.native_simulator(config, catalogue, bucket)
-        result = freeze_suites.solve(sim, selection.specs, parts.planner(config), config.horizon)
+        result = freeze_suites.solve(sim, selection.specs, parts.planner_of(config), config.horizon)
         freeze_suites.describe(f"{suite}/{split}", selection, result, print)
         fair &= result.k >= LEAST_SOLVED * result.n
         suites.write(folder, config.family, suite, split, selection.specs)
@@ -40,7 +40,7 @@ def freeze(config: settings.Config, split: str, start: int, folder: Path, count:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m coda_jax.loop.freeze_suites", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m coda_jax.loop.freeze_suites", description="Freeze the evaluation suites of a split.")
     parser.add_argument("--split", choices=("validation", "test"), required=True)
     parser.add_argument("--start", type=int, default=0, help="number of the first candidate")
     parser.add_argument("--count", type=int, default=0, help="scenes per suite; 0: 50 for validation, 100 for test")

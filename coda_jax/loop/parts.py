@@ -33,33 +33,33 @@ from coda_jax.sim.validity import ValiditySettings
 from coda_jax.types import FREE_SLOTS
 
 
-def policy(config: settings.Config) -> FlowPolicy:
+def policy_of(config: settings.Config) -> FlowPolicy:
     return settings.build(FlowPolicy, config.policy, text_dim=TEXT_DIM)
 
 
-def training(config: settings.Config) -> Training:
+def training_of(config: settings.Config) -> Training:
     return settings.build(Training, config.clone)
 
 
-def validity(config: settings.Config) -> ValiditySettings:
+def validity_of(config: settings.Config) -> ValiditySettings:
     return settings.build(ValiditySettings, config.validity, worlds=config.sim.worlds, threads=config.sim.threads)
 
 
-def planner(config: settings.Config) -> PlannerSettings:
+def planner_of(config: settings.Config) -> PlannerSettings:
     return settings.build(PlannerSettings, config.planner)
 
 
-def noise(config: settings.Config) -> NoiseSettings | None:
+def noise_of(config: settings.Config) -> NoiseSettings | None:
     """The disturbance of demonstrations, None where it is switched off."""
     chosen = settings.build(NoiseSettings, config.noise)
     return chosen if chosen.action_std or chosen.push_probability else None
 
 
-def limits(config: settings.Config) -> Limits:
+def limits_of(config: settings.Config) -> Limits:
     return settings.build(Limits, config.sandbox)
 
 
-def encoder() -> TextEncoder:
+def encoder_of() -> TextEncoder:
     return TextEncoder(cache_home() / "text")
 
 
@@ -102,7 +102,7 @@ def simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket) -> 
     return MjxSimulator(catalogue, bucket, config.sim.worlds, config.evaluate.executed)
 
 
-def episode(spec: SceneSpec, horizon: int, key: tuple[int, int]) -> Episode:
+def episode_of(spec: SceneSpec, horizon: int, key: tuple[int, int]) -> Episode:
     """One job: nu first, then the phase predicates in order."""
     phases = families.phases(spec)
     return Episode(spec, (phases[-1][1], *[expression for _, expression in phases]), horizon, key)

@@ -32,7 +32,7 @@ class Run:
     def __init__(self, config: settings.Config, folder: Path):
         self.config, self.folder = config, folder
         self.train, self.everything = Catalogue("train"), Catalogue.all()
-        self.encoder = parts.encoder()
+        self.encoder = parts.encoder_of()
         self.checkpoints = Checkpoints(folder / CHECKPOINTS, config.checkpoint.keep)
         self.journal = Journal(folder, self._problem)
         self.ledger = Ledger(folder)

@@ -44,7 +44,7 @@ class SceneSource:
     """
 
     def __init__(self, run: Run):
-        self._run, self._sandbox, self._validity = run, Sandbox(parts.limits(run.config)), parts.validity(run.config)
+        self._run, self._sandbox, self._validity = run, Sandbox(parts.limits_of(run.config)), parts.validity_of(run.config)
         self.scenes = load(run.folder, run.state)
         self.next_seed, self.rejected = run.state.next_seed, collections.Counter(run.state.rejected)
         self._stored = len(self.scenes)

@@ -31,7 +31,8 @@ def evaluate(run: Run) -> dict[str, Any]:
         run.commit(suites=[*run.state.suites, outcome.suite], sim_steps=run.state.sim_steps + outcome.sim_steps)
 
     evaluation.each_suite(run.config, run.folder, run.state.suites, state.ema, run.encoder, run.everything, store)
-    return {"done": run.ledger.stages[evaluation.NAME].rollouts, "unit": "rollouts"}
+    rollouts = run.config.evaluate.seeds * sum(len(specs) for specs in evaluation.chosen_scenes(run.config).values())
+    return {"done": rollouts, "unit": "rollouts"}
 
 
 STAGES: tuple[Stage, ...] = (

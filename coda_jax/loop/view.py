@@ -29,7 +29,7 @@ def scene_of(config: settings.Config, program: Path | None, suite: str, index: i
       InputError: the program cannot be used, or the suite or the number does not exist.
     """
     if program is not None:
-        with Sandbox(parts.limits(config)) as sandbox:
+        with Sandbox(parts.limits_of(config)) as sandbox:
             try:
                 return evaluate_scene(read_program(program, config.sandbox.text_bytes), sandbox, Catalogue.all())
             except ProgramError as error:
@@ -66,7 +66,7 @@ def run(config: settings.Config, program: Path | None, suite: str, index: int, o
         print(f"instruction: {spec.task.instruction}")
         print(f"goal: {spec.task.goal}")
         print("\n".join(table(spec, catalogue)))
-        for failure in check([spec], catalogue, parts.validity(config))[0].failures:
+        for failure in check([spec], catalogue, parts.validity_of(config))[0].failures:
             print(f"invalid, {failure.check}: {failure.message}")
         try:
             refuse_held_out(spec, Catalogue("train"))

@@ -26,16 +26,16 @@ def warm_up(run: Run) -> None:
     """Build what the stages that are not done need."""
     config, catalogue = run.config, run.train
     spec = sample_spec(catalogue, config.family, "id", "train", 0)
-    episode = parts.episode(spec, _HORIZON, (0, 0))
+    episode = parts.episode_of(spec, _HORIZON, (0, 0))
     with Progress("warm-up", 4, "parts") as progress:
         run.encoder.prepare()
         progress.advance(part="text encoder")
         if "demonstrations" not in run.state.done:
-            check([spec], catalogue, parts.validity(config))
+            check([spec], catalogue, parts.validity_of(config))
         progress.advance(part="checks of scenes")
         sim = parts.native_simulator(config, run.everything, parts.training_bucket(catalogue))
-        trajectory = next(iter(demonstrate(sim, run.everything, [episode], parts.planner(config), parts.noise(config), 0)))
-        policy, training = parts.policy(config), parts.training(config)
+        trajectory = next(iter(demonstrate(sim, run.everything, [episode], parts.planner_of(config), parts.noise_of(config), 0)))
+        policy, training = parts.policy_of(config), parts.training_of(config)
         data = cloning.dataset(config, [demonstrations.to_demonstration(trajectory, run.everything)], run.encoder)
         state = clone.start(policy, training, data, config.seed)
         if cloning.NAME not in run.state.done:
@@ -51,7 +51,9 @@ def rehearse_rollouts(config, episodes: list[Episode], params, run: Run) -> None
     """Two decisions of the policy in the simulator of the evaluation."""
     scenes = evaluation.chosen_scenes(config)
     bucket = parts.common_bucket([s for specs in scenes.values() for s in specs], run.everything)
-    simulator, policy_fn = evaluation.acting(parts.policy(config), params, parts.simulator(config, run.everything, bucket), run.everything)
+    simulator, policy_fn = evaluation.acting(
+        parts.policy_of(config), params, parts.simulator(config, run.everything, bucket), run.everything
+    )
     key = evaluation.rollout_key(config.seed, config.evaluate.suites[0])
     for _ in rollout(simulator, run.everything, episodes, policy_fn, run.encoder.encode, config.evaluate.executed, key):
         pass

@@ -1,35 +1,32 @@
-"""The whole job at its smallest: real scenes, physics, planner, training and rollouts; stopped and resumed it ends the same."""
+"""The whole job at its smallest: real scenes, physics, planner, training and rollouts; interrupted anywhere it ends the same."""
 
 import json
+import os
 import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
-from coda_jax import config as settings
+from coda_jax import main as command_line
 from coda_jax import runtime
 from coda_jax.evaluation.metrics import read_metrics, read_summary
 from coda_jax.evaluation.records import read_records
-from coda_jax.learning import clone as cloning
-from coda_jax.loop import coevolve, demonstrations, parts, seed_scenes, view
-from coda_jax.loop.commit import COMMIT, Journal
+from coda_jax.loop import cloning, coevolve, demonstrations, evaluate, evaluation, seed_scenes
+from coda_jax.loop.journal import Commit, Journal, read_commits
 from coda_jax.runtime import InputError, Stopped
-from coda_jax.scenes import generate
-from coda_jax.scenes.catalogue import Catalogue
+from tests.loop.small import EXPERIMENT, outcome, small_config
 
 
 @pytest.fixture(scope="module")
 def config():
-    config = settings.default()
-    config.sim.worlds = 8
-    config.demos.count, config.demos.wave = 6, 8
-    config.policy.width = 32
-    config.clone.steps, config.clone.batch, config.clone.warmup = 40, 32, 5
-    config.checkpoint.every = 20
-    config.evaluate.scenes, config.evaluate.films = 3, 1
-    config.evaluate.suites = ("id", "tasks")
-    config.horizon = 90
-    return config
+    return small_config()
 
 
 @pytest.fixture(scope="module")
@@ -39,106 +36,237 @@ def whole(config, tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def copy(whole, tmp_path):
+    """The finished run, to damage."""
+    return Path(shutil.copytree(whole, tmp_path / "copy"))
+
+
 def parameters(config, folder):
-    state = json.loads((folder / COMMIT).read_text())["state"]
-    return coevolve.restore_policy(config, folder, state["demonstrations"]["blocks"])
+    state = cloning.committed_state(config, folder, read_commits(folder)[-1])
+    return np.concatenate([np.ravel(np.asarray(x)) for x in jax.tree.leaves(state)])
+
+
+def rewind(folder: Path, keep) -> None:
+    """Cut the journal to the commits for which ``keep`` holds: what a kill before the next one leaves."""
+    lines = (folder / "commits.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "commits.jsonl").write_bytes(b"".join(line for line in lines if keep(json.loads(line))))
 
 
 def test_the_job_leaves_its_results(config, whole):
-    summary = read_summary(whole)
-    records = read_records(whole)
+    summary, records = read_summary(whole), read_records(whole)
     assert {(r.suite, r.split) for r in records} == {("id", "validation"), ("tasks", "validation")}
     assert summary.suites["pick_place"]["id"]["after"].n == 3
     assert summary.suites["pick_place"]["tasks"]["after"].k == sum(r.success for r in records if r.suite == "tasks")
     assert all(r.success == (r.phase_failed is None) for r in records)
     assert summary.accepted >= 6 and summary.sim_steps > 6 * 20 * 20
-    rows = [r for r in read_metrics(whole / "metrics.jsonl") if r["kind"] == "stage"]
-    assert [r["name"] for r in rows] == ["demonstrations", "clone", "evaluate"]
+    rows = read_metrics(whole / "metrics.jsonl")
+    assert [r["name"] for r in rows if r["kind"] == "stage"] == ["scenes", "demonstrations", "clone", "evaluate"]
+    assert sum(r["n"] for r in rows if r["kind"] == "planner") >= 6
     page = (whole / "report.html").read_text()
     assert records[0].instruction in page and not re.search(r'src="http', page)
     films = [r.film for r in records if r.film]
     assert films and all((whole / f).stat().st_size > 1000 for f in films)
+    ledger = json.loads((whole / "ledger.json").read_text())["stages"]
+    assert ledger["evaluate"]["rollouts"] == 6
+    assert ledger["demonstrations"]["simulated_s"] + ledger["evaluate"]["simulated_s"] == pytest.approx(summary.sim_steps * 0.005, abs=0.01)
 
 
 def test_nothing_compiles_for_new_scenes_goals_and_programs(whole):
     assert read_summary(whole).compiles_per_round == [0]
+    stages = json.loads((whole / "ledger.json").read_text())["stages"]
+    assert {name: cost["compiles"] for name, cost in stages.items() if name != "warm-up"} == dict.fromkeys(
+        ("scenes", "demonstrations", "clone", "evaluate"), 0
+    )
 
 
-def test_a_stopped_run_ends_the_same_bit_for_bit(config, whole, tmp_path, monkeypatch):
-    calls = 0
+def test_a_finished_run_does_nothing_again(config, copy):
+    before = (copy / "commits.jsonl").read_bytes(), (copy / "metrics.jsonl").read_bytes()
+    coevolve.run(config, copy, dry_run=False)
+    assert ((copy / "commits.jsonl").read_bytes(), (copy / "metrics.jsonl").read_bytes()) == before
 
-    def stop_once():
-        nonlocal calls
-        calls += 1
-        if calls == 2:  # in the middle of cloning: after the only block of demonstrations
+
+@pytest.mark.parametrize(
+    ("cut", "keep"),
+    [
+        ("after the scenes", lambda c: c["checkpoint"] is None and c["demos"] == 0),
+        ("in the demonstrations", lambda c: c["demos"] <= 4),
+        ("in cloning", lambda c: (c["checkpoint"] or 0) <= 40 and "clone" not in c["done"]),
+        ("in the evaluation", lambda c: c["suites"] != ["id", "tasks"]),
+    ],
+)
+def test_a_run_killed_anywhere_ends_the_same_bit_for_bit(cut, keep, config, whole, copy):
+    rewind(copy, keep)
+    with (copy / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"kind": "train", "step": 9999}\n{"kind": "tr')  # rows that no commit names
+    (copy / "episodes" / "demos_0007.npz").write_bytes(b"an orphan")
+    coevolve.run(config, copy, dry_run=False)
+    assert not (copy / "episodes" / "demos_0007.npz").exists()
+    assert outcome(copy) == outcome(whole)
+    np.testing.assert_array_equal(parameters(config, copy), parameters(config, whole))
+    assert read_summary(copy).compiles_per_round == [0]
+
+
+def test_a_damaged_checkpoint_is_named_and_the_commit_before_restored(config, whole, copy, caplog):
+    victim = max((p for p in (copy / "checkpoints" / "60").rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
+    data = bytearray(victim.read_bytes())
+    data[len(data) // 2] ^= 1
+    victim.write_bytes(data)
+    coevolve.run(config, copy, dry_run=False)
+    assert "checkpoints/60 is damaged" in caplog.text
+    assert outcome(copy) == outcome(whole)
+    np.testing.assert_array_equal(parameters(config, copy), parameters(config, whole))
+
+
+def test_damaged_demonstrations_are_named_and_collected_again(config, whole, copy, caplog):
+    (copy / "episodes" / "demos_0001.npz").write_bytes(b"garbage")
+    coevolve.run(config, copy, dry_run=False)
+    assert "demos_0001.npz is damaged" in caplog.text
+    assert outcome(copy) == outcome(whole)
+
+
+def test_a_signal_stops_at_the_next_commit(config, whole, copy, monkeypatch):
+    rewind(copy, lambda c: c["demos"] == 0)
+
+    def stop():
+        if read_commits(copy)[-1].checkpoint == 20:
             raise Stopped("stopped by the test")
 
-    monkeypatch.setattr(cloning, "BLOCK", 10)
-    monkeypatch.setattr(runtime, "check_stop", stop_once)
-    with pytest.raises(Stopped):
-        coevolve.run(config, tmp_path, dry_run=False)
-    (tmp_path / "metrics.jsonl").open("ab").write(b'{"kind": "train", "step": 9999}\n')  # work that was never committed
-    coevolve.run(config, tmp_path, dry_run=False)
-    assert not any(r.get("step") == 9999 for r in read_metrics(tmp_path / "metrics.jsonl"))
-    a, b = (np.concatenate([np.ravel(x) for x in _leaves(parameters(config, f))]) for f in (whole, tmp_path))
-    np.testing.assert_array_equal(a, b)
-    strip = [[(r.scene_id, r.success, r.steps) for r in read_records(f)] for f in (whole, tmp_path)]
-    assert strip[0] == strip[1]
+    with monkeypatch.context() as patch:
+        patch.setattr(runtime, "check_stop", stop)
+        with pytest.raises(Stopped):
+            coevolve.run(config, copy, dry_run=False)
+    assert read_commits(copy)[-1].checkpoint == 20
+    coevolve.run(config, copy, dry_run=False)
+    assert outcome(copy) == outcome(whole)
 
 
-def _leaves(tree):
-    import jax
-
-    return [np.asarray(x) for x in jax.tree.leaves(tree)]
-
-
-def test_stored_demonstrations_come_back(config, whole, tmp_path):
-    demos = demonstrations.load(whole, 1)
-    assert len(demos) == 6
-    demonstrations.store(tmp_path, 0, demos)
-    again = demonstrations.load(tmp_path, 1)
-    for x, y in zip(demos, again, strict=True):
-        assert (x.instruction, x.names, x.roles) == (y.instruction, y.names, y.roles)
-        np.testing.assert_array_equal(x.actions, y.actions)
-        np.testing.assert_array_equal(x.obs["pos"], y.obs["pos"])
-        assert np.abs(x.actions).max() <= 1.0
+def test_a_run_of_another_seed_differs(config, whole, tmp_path):
+    other = small_config()
+    other.seed = 1
+    other.clone.steps, other.evaluate.suites = 20, ("id",)
+    coevolve.run(other, tmp_path, dry_run=False)
+    scenes = [seed_scenes.load(f, read_commits(f)[-1])[0].spec.scene_id for f in (whole, tmp_path)]
+    assert scenes[0] != scenes[1]
 
 
-def test_a_damaged_block_is_named(whole, tmp_path):
-    (tmp_path / "demonstrations").mkdir()
-    (tmp_path / "demonstrations" / "block_0000.npz").write_bytes(b"garbage")
-    with pytest.raises(InputError, match="block_0000"):
-        demonstrations.load(tmp_path, 1)
+def test_evaluating_again_leaves_the_run_alone(config, whole, copy, capsys):
+    before = {p.name: p.read_bytes() for p in copy.glob("*.*")}
+    again = small_config()
+    again.evaluate.executed, again.evaluate.suites = 8, ("id",)
+    evaluate.run(again, copy, dry_run=True)
+    assert "rollouts on validation: id 3" in capsys.readouterr().out
+    evaluate.run(again, copy, dry_run=False)
+    folder = copy / "evaluations" / "validation-e8-id-3scenes"
+    assert [r.suite for r in read_records(folder)] == ["id"] * 3
+    assert read_summary(folder).suites["pick_place"]["id"]["after"].n == 3
+    assert {p.name: p.read_bytes() for p in copy.glob("*.*")} == before
+    same = small_config()
+    evaluate.run(same, copy, dry_run=False)
+    own = read_records(copy / "evaluations" / "validation-e4-id+tasks-3scenes")
+    assert [(r.scene_id, r.success, r.steps) for r in own] == [(r.scene_id, r.success, r.steps) for r in read_records(whole)]
 
 
-def test_a_damaged_commit_is_named(tmp_path):
-    (tmp_path / COMMIT).write_text("{")
-    with pytest.raises(InputError, match="commit.json is damaged"):
-        Journal(tmp_path)
+def test_evaluating_an_unfinished_run_is_refused(config, copy):
+    rewind(copy, lambda c: c["checkpoint"] is None)
+    with pytest.raises(InputError, match="has no trained policy yet"):
+        evaluate.run(config, copy, dry_run=False)
 
 
-def test_seed_scenes_refuse_held_out_content(config, monkeypatch):
-    import collections
-
-    from coda_jax.programs.sandbox import Sandbox
-
-    text = generate.sample(Catalogue.all(), "pick_place", "categories", "test", 0)
-    monkeypatch.setattr(generate, "sample", lambda *_: text)
-    rejected = collections.Counter()
-    with Sandbox(parts.limits_of(config)) as sandbox:
-        assert seed_scenes.seed_scenes("pick_place", range(2), sandbox, parts.validity_of(config), rejected) == []
-    assert sum(rejected.values()) == 2
-
-
-def test_view_draws_a_scene(config, tmp_path, capsys):
-    path = view.run(config, None, "layouts", 1, tmp_path / "scene.png")
-    assert path.stat().st_size > 2000
-    assert "invalid" not in capsys.readouterr().out
-    with pytest.raises(InputError, match="has scenes 0 to"):
-        view.run(config, None, "layouts", 999, None)
+def test_roles_can_be_given_away(config, tmp_path):
+    told = small_config()
+    told.policy.given_roles = True
+    told.clone.steps, told.evaluate.suites = 20, ("id",)
+    coevolve.run(told, tmp_path, dry_run=False)
+    assert len(read_records(tmp_path)) == 3
+    assert read_summary(tmp_path).compiles_per_round == [0]
 
 
 def test_dry_run_starts_nothing(config, tmp_path, capsys):
     coevolve.run(config, tmp_path, dry_run=True)
-    assert "demonstrations   6" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    for expected in (
+        "demonstrations  6, each",
+        "updates         60 of 32",
+        "6 on validation: id 3, tasks 3",
+        "f6g3 (native)",
+        "memory",
+        "time",
+    ):
+        assert expected in text
     assert not any(tmp_path.iterdir())
+
+
+def test_stored_demonstrations_are_fit_to_learn_from(config, whole):
+    demos = demonstrations.load(whole, read_commits(whole)[-1])
+    assert len(demos) == 6
+    for demo in demos:
+        assert np.abs(demo.actions).max() <= 1.0
+        assert demo.obs["pos"].shape == (len(demo.actions), 8, 3)
+        assert all(str(demo.names[role]) in demo.instruction for role in demo.roles)
+    assert cloning.dataset(config, demos, coevolve.parts.encoder_of()).size == sum(len(d.actions) for d in demos)
+
+
+def test_a_planner_that_fails_stops_the_run(config, tmp_path):
+    hopeless = small_config()
+    hopeless.horizon, hopeless.demos.count = 3, 70
+    with pytest.raises(InputError, match=r"the planner solved 0 of 64 scenes \(64 times .*check config.planner"):
+        coevolve.run(hopeless, tmp_path, dry_run=False)
+
+
+def test_settings_under_which_no_scene_is_valid_stop_the_run(config, tmp_path):
+    strict = small_config()
+    strict.validity.scale = (5.0, 6.0)
+    with pytest.raises(InputError, match=r"only 0 of 8 programs gave a valid scene \(scale 8\)"):
+        coevolve.run(strict, tmp_path, dry_run=False)
+
+
+def test_missing_suite_and_encoder_are_named_before_anything_starts(config, tmp_path, monkeypatch):
+    absent = small_config()
+    absent.evaluate.split = "test"
+    monkeypatch.setattr(evaluation.suites, "_package_data", lambda: tmp_path)
+    with pytest.raises(InputError, match="pick_place.id.test.jsonl is not in"):
+        coevolve.run(absent, tmp_path / "run", dry_run=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_disk_without_space_exits_3_and_names_the_bytes(config, copy, monkeypatch, capsys):
+    rewind(copy, lambda c: c["demos"] <= 4)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 17))  # type: ignore[attr-defined]
+    monkeypatch.setattr(command_line, "dispatch", lambda _: coevolve.run(config, copy, dry_run=False))
+    assert command_line.main(["--mode=doctor"]) == command_line.RESUMABLE
+    assert re.search(r"the disk is full \(\d+ bytes are needed, 17 are free", capsys.readouterr().err)
+    assert read_commits(copy)[-1].demos == 4
+
+
+def test_a_damaged_journal_line_is_left_out(tmp_path, caplog):
+    journal = Journal(tmp_path, lambda _: None)
+    journal.append(Commit(demos=1))
+    journal.append(Commit(demos=2))
+    with (tmp_path / "commits.jsonl").open("ab") as file:
+        file.write(b'{"demos": -3}\n{"de')
+    assert Journal(tmp_path, lambda _: None).last.demos == 2
+    assert "commits.jsonl:3 is no commit" in caplog.text
+    assert len((tmp_path / "commits.jsonl").read_bytes().splitlines()) == 2
+    assert Journal(tmp_path, lambda c: "it is broken" if c.demos == 2 else None).last.demos == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_process_that_is_stopped_or_killed_goes_on(number, config, whole, tmp_path, repository):
+    experiment = tmp_path / "small.py"
+    experiment.write_text(EXPERIMENT)
+    run = tmp_path / "run"
+    command = [sys.executable, "-m", "coda_jax.main", f"--config={experiment}", f"--workdir={run}"]
+    environment = os.environ | {"PYTHONPATH": str(repository)}
+    process = subprocess.Popen(command, cwd=repository, env=environment, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not (commits := read_commits(run)) or commits[-1].demos < 4:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(number)
+    assert process.wait(60) == (3 if number == signal.SIGTERM else -number)
+    assert "evaluate" not in read_commits(run)[-1].done
+    subprocess.run(command, cwd=repository, env=environment, check=True, capture_output=True)
+    assert outcome(run) == outcome(whole)
+    np.testing.assert_array_equal(parameters(config, run), parameters(config, whole))
