@@ -31,7 +31,7 @@ def _parts(bucket, candidates: int):
     from coda_jax.scenes import generate
     from coda_jax.scenes.catalogue import Catalogue
     from coda_jax.sim.compile import bucket_of
-    from coda_jax.sim.simulator import Episode
+    from coda_jax.sim.simulator import Episode, episode_of
 
     config, catalogue = settings.default(), Catalogue.all()
     policy = parts.policy_of(config)
@@ -45,7 +45,7 @@ def _parts(bucket, candidates: int):
             specs.append(spec)
     never = Expr("at_least", (Expr("height_above", ("gripper", "table")), 1.9))  # episodes of full length
     episodes = [
-        Episode(s, (never, *(e for e in parts.episode_of(s, STEPS, (0, 0)).predicates[1:])), STEPS, (i, 0))
+        Episode(s, (never, *(e for e in episode_of(s, STEPS, (0, 0)).predicates[1:])), STEPS, (i, 0))
         for i, s in ((i, specs[i % len(specs)]) for i in range(_EPISODES.value))
     ]
 
@@ -55,14 +55,14 @@ def _parts(bucket, candidates: int):
     return config, catalogue, act, parts.encoder_of().encode, episodes
 
 
-def batched(bucket, candidates: int) -> dict[str, Any]:
+def batched(bucket, job) -> dict[str, Any]:
     """One measurement of the batch: episodes/min/core from the process's CPU time, and where the wall time went."""
     import jax
 
     from coda_jax.evaluation.rollouts import Timings, rollout
     from coda_jax.sim.native import NativeSimulator
 
-    config, catalogue, act, embed, episodes = _parts(bucket, candidates)
+    config, catalogue, act, embed, episodes = job
     sim = NativeSimulator(catalogue, bucket, 64)
     executed, key = config.evaluate.executed, jax.random.key(0)
     began = time.perf_counter()
@@ -75,41 +75,49 @@ def batched(bucket, candidates: int) -> dict[str, Any]:
     return {"value": 60 * n / cpu, "shares": shares, "warm_s": warm_s}
 
 
-def one_world(bucket) -> float:
-    """Episodes/min/core of a plain loop over ``mj_step``."""
+def one_world(bucket, job) -> float:
+    """Episodes/min/core of a plain loop over ``mj_step``, closed on its own state."""
     import jax
     import mujoco
     import numpy as np
 
     from coda_jax.sim import control, panda
     from coda_jax.sim.compile import compile_scene
-    from coda_jax.sim.native import NativeSimulator
     from coda_jax.sim.observe import observe, scene_texts
+    from coda_jax.sim.state import ViewBuilder
     from coda_jax.types import SUBSTEPS, TOKENS
 
-    config, catalogue, act, embed, episodes = _parts(bucket, 1)
-    probe = NativeSimulator(catalogue, bucket, 1)  # builds the views of the same arrays
+    config, catalogue, act, embed, episodes = job
     key = jax.random.split(jax.random.key(0), 1)
 
     def play(episode) -> None:
         scene = compile_scene(episode.spec, catalogue, bucket)
-        data = mujoco.MjData(scene.model)
+        model, data = scene.model, mujoco.MjData(scene.model)
+        hand, builder = model.body("hand").id, ViewBuilder(bucket, [scene])
+
+        def see(step: int, start):
+            mujoco.mj_fwdPosition(model, data)
+            mujoco.mj_sensorPos(model, data)
+            qpos, qvel, sensors, ee_pos, ee_quat = (
+                a[None] for a in (data.qpos, data.qvel, data.sensordata, data.site_xpos[0], data.xquat[hand])
+            )
+            return builder.build(qpos, qvel, sensors, ee_pos, ee_quat, np.array([step], np.int32), start)
+
         data.qpos[:] = scene.qpos
         data.ctrl[:] = (*panda.HOME_RAD, panda.FINGER_TRAVEL_M, panda.FINGER_TRAVEL_M)
         words, instruction = scene_texts(episode.spec, catalogue)
         text = np.zeros((1, TOKENS, 384), np.float32)
         text[0, [bool(w) for w in words]] = embed([w for w in words if w])
         sentence = embed([instruction])
-        state = probe.reset(probe.compile([episode]))
-        view = state.view
+        view = see(0, None)
         for start in range(0, STEPS, config.evaluate.executed):
             chunk = np.asarray(act(observe(view, text, sentence), key))
             for i in range(min(config.evaluate.executed, STEPS - start)):
                 ramp = control.control_ramp(data.qpos[None, :7], data.ctrl[None], chunk[:, i].astype(np.float64))
                 for step in range(SUBSTEPS):
                     data.ctrl[:] = ramp[0, step]
-                    mujoco.mj_step(scene.model, data)
-                view = probe._read(view.control_step + 1, view)  # the same arrays are read as in the batch
+                    mujoco.mj_step(model, data)
+                view = see(start + i + 1, view)
 
     play(episodes[0])
     cpu = time.process_time()
@@ -125,8 +133,9 @@ def main(arguments: list[str]) -> None:
     from coda_jax.sim.bucket import Bucket
 
     for bucket, candidates in ((Bucket(4, 3), 1), (Bucket(4, 3), 4), (Bucket(2, 3), 1), (Bucket(6, 3), 1)):
-        row = batched(bucket, candidates)
-        peer = one_world(bucket) if candidates == 1 else None
+        job = _parts(bucket, candidates)
+        row = batched(bucket, job)
+        peer = one_world(bucket, job) if candidates == 1 else None
         record = {
             "name": f"rollouts_{bucket.name}_j{candidates}",
             "value": round(row["value"], 1),

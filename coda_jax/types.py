@@ -119,3 +119,8 @@ class Observation:
     present: Array  # [b, o] bool
     text: Array  # [b, o, d] embedding of the colour and category words of each token
     instruction: Array  # [b, d] embedding of the instruction
+
+
+# Fields of Observation in stored episodes: those of every control step, and those that stay; words are stored as text.
+STEP_FIELDS = ("ee_pos", "ee_quat", "gripper_opening", "pos", "quat", "linvel", "angvel", "articulation")
+EPISODE_FIELDS = ("half_extent", "articulation_range", "present")

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-PHASES = ("approach", "grasp", "transport", "place", "release")
+from coda_jax.scenes.families import PHASES
+
 TRUE_ABOVE = 0.5  # predicates are 0 or 1 in float32; a progress value counts as met above one half
 
 

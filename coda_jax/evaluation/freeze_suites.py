@@ -11,12 +11,11 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.demonstrate import Trajectory, demonstrate, success_by_category
 from coda_jax.sim.planner import PlannerSettings
-from coda_jax.sim.simulator import Episode, Simulator
+from coda_jax.sim.simulator import Simulator, episode_of
 from coda_jax.sim.validity import ValiditySettings, check
 
 
@@ -67,12 +66,9 @@ def select(candidates: Iterator[SceneSpec], count: int, settings: ValiditySettin
 def solve(sim: Simulator, specs: Sequence[SceneSpec], settings: PlannerSettings, horizon: int) -> PlannerResult:
     """Let the planner try every scene once, undisturbed."""
     catalogue = Catalogue.all()
-
-    def job(number: int, spec: SceneSpec) -> Episode:
-        phases = families.phases(spec)
-        return Episode(spec, (phases[-1][1], *[e for _, e in phases]), horizon, (number, 0))
-
-    found: list[Trajectory] = list(demonstrate(sim, catalogue, [job(i, s) for i, s in enumerate(specs)], settings, None, 0))
+    found: list[Trajectory] = list(
+        demonstrate(sim, catalogue, [episode_of(s, horizon, (i, 0)) for i, s in enumerate(specs)], settings, None, 0)
+    )
     failed = {t.episode.spec.scene_id: t.cause for t in sorted(found, key=lambda t: t.episode.key) if not t.success}
     return PlannerResult(len(found) - len(failed), len(found), success_by_category(found, catalogue), failed)
 

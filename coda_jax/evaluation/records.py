@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from coda_jax.evaluation.metrics import Moment, Tally, atomic_write
+from coda_jax.scenes.generate import SUITES
 
-SUITES = ("id", "instances", "layouts", "tasks", "categories")
 _SUITE_NAME = r"^[A-Za-z0-9_-]+$"  # it becomes part of a file name
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.observe import observe, scene_texts
+from coda_jax.sim.refill import Refill
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
 from coda_jax.types import TOKENS, Array, Observation, SimState
 
@@ -104,12 +105,11 @@ def rollout(
     """
     clock = timings or Timings()
     begun = time.perf_counter()
-    queue = iter(episodes)
-    first = [e for _, e in zip(range(sim.worlds), queue, strict=False)]
-    if not first:
+    refill = Refill(sim, episodes)
+    started = refill.start()
+    if started is None:
         return
-    batch = sim.compile(first)
-    state = sim.reset(batch)
+    batch, state, first = started
     words = _Words(sim.worlds, catalogue, embed)
     words.put(range(len(first)), first)
     pairs = np.zeros((sim.worlds, 2), np.uint32)
@@ -134,7 +134,11 @@ def rollout(
             for w in ended:
                 yield _result(batch, state, int(w), pieces[w], bool(trace.terminated[w]))
                 pieces[w] = []
-            batch, state = _refill(sim, batch, state, ended, queue, words, pairs, decision)
+            batch, state, worlds, jobs = refill.replace(batch, state, ended)
+            if worlds:
+                words.put(worlds, jobs)
+                pairs[worlds] = [e.key for e in jobs]
+                decision[worlds] = 0
         clock.refill_s += time.perf_counter() - end
         clock.total_s = time.perf_counter() - begun
 
@@ -151,22 +155,3 @@ def _result(batch: SceneBatch, state: SimState, w: int, pieces: list, success: b
         clipped=sum(p[3] for p in pieces),
         health=int(state.health[w]),
     )
-
-
-def _refill(sim, batch: SceneBatch, state: SimState, ended, queue: Iterator[Episode], words: _Words, pairs, decision):
-    worlds, jobs = [], []
-    mask = np.array(batch.mask)
-    for w in ended:
-        episode = next(queue, None)
-        if episode is None:
-            mask[w] = False
-        else:
-            worlds.append(int(w))
-            jobs.append(episode)
-    batch = dataclasses.replace(batch, mask=mask)
-    if worlds:
-        batch, state = sim.replace(batch, state, worlds, jobs)
-        words.put(worlds, jobs)
-        pairs[worlds] = [e.key for e in jobs]
-        decision[worlds] = 0
-    return batch, state

@@ -14,11 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from coda_jax.learning.policies.base import ChunkBatch, WordTable
-from coda_jax.types import ACTION_DIM, TOKENS, Array, Observation, _pytree
+from coda_jax.types import ACTION_DIM, EPISODE_FIELDS, STEP_FIELDS, TOKENS, Array, Observation, _pytree
 
 MIN_ROWS, MIN_EPISODES, MIN_NAMES = 32768, 512, 256  # 400 demonstrations of 80 steps and fewer share one shape
-STEP_FIELDS = ("ee_pos", "ee_quat", "gripper_opening", "pos", "quat", "linvel", "angvel", "articulation")
-EPISODE_FIELDS = ("half_extent", "articulation_range", "present")
 _SHAPES = {
     "ee_pos": (3,),
     "ee_quat": (4,),

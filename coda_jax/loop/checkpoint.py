@@ -41,6 +41,17 @@ class Restored:
     record: dict[str, Any]
 
 
+def require_space(folder: Path, size: int, what: str) -> None:
+    """Refuse to begin a write that cannot end.
+
+    Raises:
+      DiskFullError: fewer than ``size`` bytes are free in ``folder``.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        raise DiskFullError(errno.ENOSPC, f"{what} needs {size} bytes, {free} are free", str(folder))
+
+
 def folder_digest(folder: Path) -> str:
     """SHA-256 over the names and contents of every file below ``folder``, in sorted order."""
     digest = hashlib.sha256()
@@ -99,9 +110,7 @@ class Checkpoints:
           DiskFullError: less space is free than the arrays need.
         """
         need = int(_SPACE_MARGIN * sum(leaf.nbytes for leaf in jax.tree.leaves(tree)))
-        free = shutil.disk_usage(self.folder).free
-        if free < need:
-            raise DiskFullError(errno.ENOSPC, f"saving step {step} needs {need} bytes, {free} are free", str(self.folder))
+        require_space(self.folder, need, f"saving step {step}")
         if (self.folder / str(step)).exists():
             self._seal(step).unlink(missing_ok=True)
             self._manager.delete(step)

@@ -15,8 +15,9 @@ import numpy as np
 from coda_jax import runtime
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.evaluation.terminal import Progress
-from coda_jax.learning.dataset import EPISODE_FIELDS, STEP_FIELDS, Demonstration
+from coda_jax.learning.dataset import Demonstration
 from coda_jax.loop import parts
+from coda_jax.loop.checkpoint import require_space
 from coda_jax.loop.journal import Commit, file_sha256
 from coda_jax.loop.run import Run
 from coda_jax.loop.seed_scenes import SceneSource
@@ -26,7 +27,8 @@ from coda_jax.scenes.families import read_goal
 from coda_jax.sim.compile import token_index
 from coda_jax.sim.demonstrate import Trajectory, demonstrate, success_by_category
 from coda_jax.sim.observe import scene_texts
-from coda_jax.sim.simulator import Episode
+from coda_jax.sim.simulator import Episode, episode_of
+from coda_jax.types import EPISODE_FIELDS, STEP_FIELDS
 
 NAME = "demonstrations"
 _JUDGED_AFTER, _LEAST_SUCCESS = 64, 0.1  # episodes after which a planner below this rate stops the run
@@ -51,7 +53,7 @@ class Orders:
             raise StopIteration
         self._allowed -= 1
         number, self.next = self.next, self.next + 1
-        return parts.episode_of(self._source.get(number).spec, self._horizon, (number, 0))
+        return episode_of(self._source.get(number).spec, self._horizon, (number, 0))
 
     def failed(self) -> None:
         self._allowed += 1
@@ -136,7 +138,7 @@ def _store(path: Path, trajectories: list[Trajectory], catalogue: Catalogue) -> 
     arrays["rows"] = np.frombuffer(json.dumps(rows).encode(), np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
-    parts.require_space(path.parent.parent, buffer.tell())
+    require_space(path.parent.parent, buffer.tell(), "storing demonstrations")
     atomic_write(path, buffer.getvalue())
 
 

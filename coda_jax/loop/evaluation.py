@@ -27,7 +27,7 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families import read_goal
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.compile import token_index
-from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
+from coda_jax.sim.simulator import Episode, SceneBatch, Simulator, episode_of
 from coda_jax.types import SimState
 
 NAME = "evaluate"
@@ -113,7 +113,7 @@ def run_suite(
     """
     policy = parts.policy_of(config)
     seeds = config.evaluate.seeds
-    jobs = [parts.episode_of(spec, config.horizon, (i, seed)) for i, spec in enumerate(specs) for seed in range(seeds)]
+    jobs = [episode_of(spec, config.horizon, (i, seed)) for i, spec in enumerate(specs) for seed in range(seeds)]
     simulator, policy_fn = acting(policy, params, sim, catalogue)
     before = getattr(sim, "physics_steps", 0)
     results: list[Result] = []

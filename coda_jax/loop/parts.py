@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import jax
 
@@ -15,10 +12,9 @@ from coda_jax.learning.clone import DivergedError
 from coda_jax.learning.encoders.minilm import TEXT_DIM, EncoderMissingError, TextEncoder
 from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.learning.steps import Training
-from coda_jax.loop.checkpoint import CheckpointError, DiskFullError
+from coda_jax.loop.checkpoint import CheckpointError
 from coda_jax.programs.limits import Limits
 from coda_jax.runtime import InputError, cache_home
-from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.suites import SuiteError
@@ -28,7 +24,7 @@ from coda_jax.sim.demonstrate import NoiseSettings
 from coda_jax.sim.mjx_model import MJX_BUCKETS
 from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.planner import PlannerSettings
-from coda_jax.sim.simulator import Episode, Simulator
+from coda_jax.sim.simulator import Simulator
 from coda_jax.sim.validity import ValiditySettings
 from coda_jax.types import FREE_SLOTS
 
@@ -100,23 +96,6 @@ def simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket) -> 
     from coda_jax.sim.mjx import MjxSimulator
 
     return MjxSimulator(catalogue, bucket, config.sim.worlds, config.evaluate.executed)
-
-
-def episode_of(spec: SceneSpec, horizon: int, key: tuple[int, int]) -> Episode:
-    """One job: nu first, then the phase predicates in order."""
-    phases = families.phases(spec)
-    return Episode(spec, (phases[-1][1], *[expression for _, expression in phases]), horizon, key)
-
-
-def require_space(folder: Path, size: int) -> None:
-    """Refuse to begin a write that cannot end.
-
-    Raises:
-      DiskFullError: fewer than ``size`` bytes are free.
-    """
-    free = shutil.disk_usage(folder).free
-    if free < size:
-        raise DiskFullError(errno.ENOSPC, f"{size} bytes are needed, {free} are free", str(folder))
 
 
 @contextlib.contextmanager

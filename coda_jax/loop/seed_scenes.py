@@ -12,6 +12,7 @@ from coda_jax.evaluation.film import write_strip
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.loop import films, parts
+from coda_jax.loop.checkpoint import require_space
 from coda_jax.loop.journal import Commit, file_sha256
 from coda_jax.loop.run import Run
 from coda_jax.programs.errors import ProgramError
@@ -98,7 +99,7 @@ class SceneSource:
             name = f"episodes/scenes_{sum(n.startswith('episodes/scenes_') for n in files):04d}.jsonl"
             rows = ({"seed": s.seed, "program": s.program, "spec": to_json(s.spec)} for s in self.scenes[self._stored :])
             content = "".join(json.dumps(row) + "\n" for row in rows).encode()
-            parts.require_space(self._run.folder, len(content))
+            require_space(self._run.folder, len(content), "storing scenes")
             atomic_write(self._run.folder / name, content)
             files[name] = file_sha256(self._run.folder / name)
             self._stored = len(self.scenes)

@@ -16,7 +16,7 @@ from coda_jax.loop import cloning, demonstrations, evaluation, parts
 from coda_jax.loop.run import Run
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.sim.demonstrate import demonstrate
-from coda_jax.sim.simulator import Episode
+from coda_jax.sim.simulator import Episode, episode_of
 from coda_jax.sim.validity import check
 
 _HORIZON = 2  # control steps
@@ -26,7 +26,7 @@ def warm_up(run: Run) -> None:
     """Build what the stages that are not done need."""
     config, catalogue = run.config, run.train
     spec = sample_spec(catalogue, config.family, "id", "train", 0)
-    episode = parts.episode_of(spec, _HORIZON, (0, 0))
+    episode = episode_of(spec, _HORIZON, (0, 0))
     with Progress("warm-up", 4, "parts") as progress:
         run.encoder.prepare()
         progress.advance(part="text encoder")

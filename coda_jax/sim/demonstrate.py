@@ -11,11 +11,10 @@ import numpy as np
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families import read_goal
 from coda_jax.sim.planner import FAILED, PlannerSettings, ScriptedPlanner
+from coda_jax.sim.refill import Refill
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
-from coda_jax.types import ACTION_DIM, SimState, WorldView
+from coda_jax.types import ACTION_DIM, EPISODE_FIELDS, STEP_FIELDS, SimState, WorldView
 
-OBSERVED = ("ee_pos", "ee_quat", "gripper_opening", "pos", "quat", "linvel", "angvel", "articulation")
-CONSTANT = ("half_extent", "articulation_range", "present")
 _TURN = 0.3  # share of the noise on rotations: more of it twists cans out of the jaws
 _LINGER_STEPS = 3  # steps a failed world keeps running before it is refilled
 
@@ -38,7 +37,7 @@ class NoiseSettings:
 class Trajectory:
     """One planner episode of ``t`` control steps: what was seen before each step, the clean label, and how it ended.
 
-    obs: OBSERVED fields [t, ...] and CONSTANT fields without the time axis. actions: [t, 7] labels. mask: [t] bool, the label counts.
+    obs: STEP_FIELDS [t, ...] and EPISODE_FIELDS without the time axis. actions: [t, 7] labels. mask: [t] bool, the label counts.
     qpos: [t, q] after each step. cause: why it failed, empty where nu was met.
     """
 
@@ -78,8 +77,8 @@ class _Recorder:
     def cut(self, world: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
         """Arrays of the world's steps since its start; the world starts anew."""
         rows = [self._history[i] for i in range(int(self._start[world]) - self._first, len(self._history))]
-        obs = {name: np.stack([getattr(view, name)[world] for view, _, _, _ in rows]) for name in OBSERVED}
-        obs |= {name: np.array(getattr(rows[0][0], name)[world]) for name in CONSTANT}
+        obs = {name: np.stack([getattr(view, name)[world] for view, _, _, _ in rows]) for name in STEP_FIELDS}
+        obs |= {name: np.array(getattr(rows[0][0], name)[world]) for name in EPISODE_FIELDS}
         action = np.stack([a[world] for _, a, _, _ in rows])
         mask = np.stack([m[world] for _, _, m, _ in rows])
         qpos = np.stack([q[world] for _, _, _, q in rows])
@@ -107,12 +106,11 @@ def demonstrate(
 
     The same episodes, settings and seed give the same trajectories at any thread count.
     """
-    queue = iter(episodes)
-    first = [e for _, e in zip(range(sim.worlds), queue, strict=False)]
-    if not first:
+    refill = Refill(sim, episodes)
+    started = refill.start()
+    if started is None:
         return
-    batch = sim.compile(first)
-    state = sim.reset(batch)
+    batch, state, first = started
     planner = ScriptedPlanner(catalogue, sim.worlds, planner_settings)
     recorder = _Recorder(sim.worlds)
     disturbances: list[np.ndarray | None] = [None] * sim.worlds
@@ -138,29 +136,14 @@ def demonstrate(
         state, trace = sim.step_chunk(batch, state, np.clip(executed, -1.0, 1.0)[:, None])
         recorder.append(view, clean.astype(np.float32), counts, trace.qpos[:, 0])
         idle[planner.mode == FAILED] += 1
-        ended = batch.mask & (trace.terminated | trace.truncated | (state.health != 0) | (idle > _LINGER_STEPS))
-        if not ended.any():
+        ended = np.flatnonzero(batch.mask & (trace.terminated | trace.truncated | (state.health != 0) | (idle > _LINGER_STEPS)))
+        if not len(ended):
             continue
-        for w in np.flatnonzero(ended):
+        for w in ended:
             yield _finish(int(w), batch, state, planner, recorder, bool(trace.terminated[w]))
-        worlds, jobs = [], []
-        for w in np.flatnonzero(ended):
-            episode = next(queue, None)
-            if episode is None:
-                batch = dataclasses.replace(batch, mask=_without(batch.mask, int(w)))
-            else:
-                worlds.append(int(w))
-                jobs.append(episode)
-        if worlds:
-            batch, state = sim.replace(batch, state, worlds, jobs)
-            begin(worlds, jobs)
+        batch, state, worlds, jobs = refill.replace(batch, state, ended)
+        begin(worlds, jobs)
         recorder.forget(~batch.mask)
-
-
-def _without(mask: np.ndarray, world: int) -> np.ndarray:
-    mask = mask.copy()
-    mask[world] = False
-    return mask
 
 
 def _finish(w: int, batch: SceneBatch, state: SimState, planner: ScriptedPlanner, recorder: _Recorder, success: bool) -> Trajectory:

@@ -24,8 +24,6 @@ PHYSICS_FIELDS = ("qpos", "qvel", "qacc_warmstart", "ctrl", "time")
 _NAN_WARNINGS = [int(w) for w in (mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL, mujoco.mjtWarning.mjWARN_BADQACC)]
 _FULL_WARNINGS = [int(w) for w in (mujoco.mjtWarning.mjWARN_CONTACTFULL, mujoco.mjtWarning.mjWARN_CNSTRFULL)]
 
-_evaluate = jax.jit(expressions.evaluate)
-
 
 def _with_rows(leaf: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
     leaf = leaf.copy()
@@ -133,7 +131,7 @@ class NativeSimulator:
     def _values(self, batch: SceneBatch, view: WorldView) -> np.ndarray:
         """Predicates [b, p] of a view; those of the view that was evaluated last are remembered, for chunk follows chunk."""
         if self._evaluated is None or self._evaluated[0] is not batch.table or self._evaluated[1] is not view:
-            self._evaluated = batch.table, view, np.asarray(_evaluate(batch.table, view))
+            self._evaluated = batch.table, view, np.asarray(expressions.evaluate(batch.table, view))
         return self._evaluated[2]
 
     def _compiled(self, episode: Episode) -> CompiledScene:

@@ -47,7 +47,7 @@ class PlannerSettings:
 
     speed: float
     attempts: int
-    gain: float = 1.6
+    gain: float
 
 
 class NoPlan(ValueError):
@@ -65,8 +65,7 @@ class Plan:
     goal_xy: tuple[float, float] | None  # offset from the reference's centre; None: the centre
     goal_z: float  # centre height of the target when it rests at the goal
     steady_yaw: float | None  # jaw yaw in the base frame for round targets, which may spin; None: follow the object
-    travel_z: float  # the underside of what is carried stays above this on the way
-    hover_z: float  # finger tips stay above this until they are over the grasp
+    travel_z: float  # the finger tips until they are over the grasp, and the underside of what is carried, stay above this
 
 
 def jaw_rotation(yaw: np.ndarray) -> np.ndarray:
@@ -178,7 +177,7 @@ def plan_scene(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.
     else:
         goal_z = here[goal.reference].top + target.half_extent_m[2]
     steady = yaw + grasps[0].yaw_rad if is_round(target) else None
-    return Plan(index[goal.target], index[goal.reference], grasps, goal, offset, goal_z, steady, top + _CLEARANCE_M, top + _CLEARANCE_M)
+    return Plan(index[goal.target], index[goal.reference], grasps, goal, offset, goal_z, steady, top + _CLEARANCE_M)
 
 
 class ScriptedPlanner:
@@ -197,9 +196,9 @@ class ScriptedPlanner:
         self._wait = np.zeros(worlds, np.int32)
         # Per-world numbers of the plans, so that one control step is a few array operations.
         self._target, self._reference = np.zeros(worlds, np.int32), np.zeros(worlds, np.int32)
-        self._grasp = np.zeros((worlds, 5))  # position in the object's frame, yaw, width
+        self._grasp = np.zeros((worlds, 4))  # position in the object's frame, yaw
         self._goal_offset, self._goal_z = np.zeros((worlds, 2)), np.zeros(worlds)
-        self._travel_z, self._hover_z, self._under = np.zeros(worlds), np.zeros(worlds), np.zeros(worlds)
+        self._travel_z, self._under = np.zeros(worlds), np.zeros(worlds)
         self._held = np.zeros((worlds, 3))  # grip point minus object centre while held
         self._carry_yaw = np.zeros(worlds)
         self._steady_yaw = np.full(worlds, np.nan)
@@ -217,23 +216,29 @@ class ScriptedPlanner:
             self.mode[w], self.cause[w], self._plans[w] = APPROACH, "", plan
             self._target[w], self._reference[w] = plan.target, plan.reference
             self._goal_offset[w] = plan.goal_xy or (0.0, 0.0)
-            self._goal_z[w], self._travel_z[w], self._hover_z[w] = plan.goal_z, plan.travel_z, plan.hover_z
+            self._goal_z[w], self._travel_z[w] = plan.goal_z, plan.travel_z
             self._steady_yaw[w] = np.nan if plan.steady_yaw is None else plan.steady_yaw
             self._topples[w] = not is_ball(scene_assets(spec, self._catalogue)[spec.object_ids.index(plan.goal.target)])
             self._under[w] = view.half_extent[w, plan.target, 2]
             self._choose(w, view)
 
     def _choose(self, w: int, view: WorldView) -> None:
-        """Take the next grasp of the plan; among equally free ones the first needs the least turn of the hand."""
+        """Take the next grasp of the plan.
+
+        A round target is always grasped the way it was planned; where the place beside was found for the first grasp, the plan's order
+        counts, else the turn of the hand counts too.
+        """
         plan = self._plans[w]
         assert plan is not None
-        yaw, _ = _upright_yaw(view.quat[w, plan.target])
-        turn = [abs(nearest_jaw_yaw(np.array(yaw + g.yaw_rad), np.array(0.0))) for g in plan.grasps]
-        order = sorted(range(len(plan.grasps)), key=lambda i: round(0.02 * i + 0.1 * float(turn[i]), 6))
-        if plan.goal_xy is not None or plan.steady_yaw is not None:  # the first grasp is the one that was planned with
-            order = [0] if plan.steady_yaw is not None else list(range(len(plan.grasps)))
+        order = list(range(len(plan.grasps)))
+        if plan.steady_yaw is not None:
+            order = [0]
+        elif plan.goal_xy is None:
+            yaw, _ = _upright_yaw(view.quat[w, plan.target])
+            turn = [abs(nearest_jaw_yaw(np.array(yaw + g.yaw_rad), np.array(0.0))) for g in plan.grasps]
+            order.sort(key=lambda i: round(0.02 * i + 0.1 * float(turn[i]), 6))
         grasp = plan.grasps[order[int(self._attempt[w]) % len(order)]]
-        self._grasp[w] = (*grasp.pos_m, grasp.yaw_rad, grasp.width_m)
+        self._grasp[w] = (*grasp.pos_m, grasp.yaw_rad)
 
     def mode_name(self, world: int) -> str:
         return MODES[self.mode[world]]
@@ -254,6 +259,10 @@ class ScriptedPlanner:
         height = np.where(self.mode == APPROACH, below, carried)
         free = np.isin(self.mode, (APPROACH, CARRY, LOWER, RETREAT))
         return np.where(free, np.clip(height / _FREE_HEIGHT_M, _LEAST_TOLERANCE, 1.0), 0.0)
+
+    def _carry_height(self) -> np.ndarray:
+        """[b] height of the grip point at which what is held clears everything on the way, and the goal."""
+        return np.maximum(self._travel_z + self._under + self._held[:, 2], self._goal_z + 0.03 + self._held[:, 2])
 
     def act(self, view: WorldView) -> np.ndarray:
         """Clean actions [b, 7] for the measured state; moves the modes on."""
@@ -285,7 +294,7 @@ class ScriptedPlanner:
 
         m = mode == APPROACH
         error = np.linalg.norm(grip[:, :2] - ee[:, :2], axis=1)
-        hover = np.maximum(self._hover_z + panda.TIP_BELOW_GRIP_M, grip[:, 2] + 0.05)
+        hover = np.maximum(self._travel_z + panda.TIP_BELOW_GRIP_M, grip[:, 2] + 0.05)
         height = np.clip(grip[:, 2] + _FUNNEL * np.maximum(error - 0.005, 0.0), grip[:, 2], hover)
         goal[m] = np.concatenate([grip[:, :2], height[:, None]], 1)[m]
         yaw[m] = grasp_yaw[m]
@@ -301,7 +310,7 @@ class ScriptedPlanner:
 
         m = (mode == CARRY) | (mode == LOWER)
         over = goal_xy + self._held[:, :2]
-        carry = np.maximum(self._travel_z + self._under + self._held[:, 2], self._goal_z + 0.03 + self._held[:, 2])
+        carry = self._carry_height()
         final = self._goal_z + _DROP_M + self._held[:, 2]
         error = np.linalg.norm(over - ee[:, :2], axis=1)
         height = np.where(mode == LOWER, np.clip(final + _FUNNEL * np.maximum(error - 0.008, 0.0), final, carry), carry)
@@ -311,11 +320,9 @@ class ScriptedPlanner:
         slow = np.clip(1.0 - (carry - 0.02 - ee[:, 2]) / 0.05, 0.0, 1.0)[:, None]
         goal[low, :2] = (ee[:, :2] + slow * (over - ee[:, :2]))[low]
 
-        m = mode == RELEASE
+        m = np.isin(mode, (RELEASE, RETREAT))
         yaw[m] = self._carry_yaw[m]
-        m = mode == RETREAT
-        goal[m, 2] += 0.06
-        yaw[m] = self._carry_yaw[m]
+        goal[mode == RETREAT, 2] += 0.06
 
         return self._command(goal - ee, jaw_rotation(yaw), ee_rotation, close)
 
@@ -336,7 +343,7 @@ class ScriptedPlanner:
         for w in np.flatnonzero(lost):
             self._retry(int(w), view)
         over = np.linalg.norm(goal_xy + self._held[:, :2] - ee[:, :2], axis=1)
-        carry = np.maximum(self._travel_z + self._under + self._held[:, 2], self._goal_z + 0.03 + self._held[:, 2])
+        carry = self._carry_height()
         arrived = (mode == CARRY) & (over < 0.03) & (ee[:, 2] > carry - 0.03)
         mode[arrived] = LOWER
         down = (mode == LOWER) & ~arrived & (obj[:, 2] < self._goal_z + 2 * _DROP_M) & (over < 0.02)

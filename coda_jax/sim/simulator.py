@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from coda_jax.programs.expressions import Expr, Table
+from coda_jax.scenes import families
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.bucket import Bucket
 from coda_jax.types import Array, ChunkTrace, SimState
@@ -27,6 +28,12 @@ class Episode:
     predicates: tuple[Expr, ...]
     horizon: int
     key: tuple[int, int] = (0, 0)
+
+
+def episode_of(spec: SceneSpec, horizon: int, key: tuple[int, int]) -> Episode:
+    """One job that watches nu (column 0) and then the family's phase predicates in order."""
+    phases = families.phases(spec)
+    return Episode(spec, (phases[-1][1], *[expression for _, expression in phases]), horizon, key)
 
 
 @dataclasses.dataclass(frozen=True)
