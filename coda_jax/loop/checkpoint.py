@@ -41,15 +41,16 @@ class Restored:
     record: dict[str, Any]
 
 
-def require_space(folder: Path, size: int, what: str) -> None:
-    """Refuse to begin a write that cannot end.
+def require_space(folder: Path, size: int, what: str = "") -> None:
+    """Refuse to begin a write that cannot end; ``what`` names it in the message.
 
     Raises:
       DiskFullError: fewer than ``size`` bytes are free in ``folder``.
     """
     free = shutil.disk_usage(folder).free
     if free < size:
-        raise DiskFullError(errno.ENOSPC, f"{what} needs {size} bytes, {free} are free", str(folder))
+        wanted = f"{what} needs {size} bytes" if what else f"{size} bytes are needed"
+        raise DiskFullError(errno.ENOSPC, f"{wanted}, {free} are free", str(folder))
 
 
 def folder_digest(folder: Path) -> str:

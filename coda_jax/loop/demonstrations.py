@@ -138,7 +138,7 @@ def _store(path: Path, trajectories: list[Trajectory], catalogue: Catalogue) -> 
     arrays["rows"] = np.frombuffer(json.dumps(rows).encode(), np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
-    require_space(path.parent.parent, buffer.tell(), "storing demonstrations")
+    require_space(path.parent.parent, buffer.tell())
     atomic_write(path, buffer.getvalue())
 
 

@@ -99,7 +99,7 @@ class SceneSource:
             name = f"episodes/scenes_{sum(n.startswith('episodes/scenes_') for n in files):04d}.jsonl"
             rows = ({"seed": s.seed, "program": s.program, "spec": to_json(s.spec)} for s in self.scenes[self._stored :])
             content = "".join(json.dumps(row) + "\n" for row in rows).encode()
-            require_space(self._run.folder, len(content), "storing scenes")
+            require_space(self._run.folder, len(content))
             atomic_write(self._run.folder / name, content)
             files[name] = file_sha256(self._run.folder / name)
             self._stored = len(self.scenes)
