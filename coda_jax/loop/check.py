@@ -1,19 +1,23 @@
-"""``--mode=check``: programs by anyone through the sandbox and every check that needs no physics, one JSON line each."""
+"""``--mode=check``: programs by anyone through sandbox, refusal of held-out content and physics, one JSON line each."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from coda_jax import config as settings
+from coda_jax.loop import parts
 from coda_jax.programs.errors import ErrorKind, ProgramError
-from coda_jax.programs.limits import Limits
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.program import evaluate_scene
+from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim.validity import Report, check
 
 SUFFIXES = (".py", ".scene", ".txt")
 
@@ -51,35 +55,54 @@ def read_program(path: Path, most_bytes: int) -> str:
         raise ProgramError(ErrorKind.TEXT, f"byte {error.start} is no UTF-8: save the file as plain text") from None
 
 
-def verdict(path: Path, sandbox: Sandbox) -> dict[str, Any]:
-    """One program's row: ``program, accepted`` and either the scene's id, family and instruction or ``kind, line, reason``."""
-    row: dict[str, Any] = {"program": str(path), "accepted": False}
+def read(path: Path, sandbox: Sandbox, catalogue: Catalogue) -> SceneSpec | dict[str, Any]:
+    """The scene that a program describes, or why it describes none: ``kind, line, reason``.
+
+    catalogue: every split's assets, so that the refusal of a held-out one can say that this is the reason.
+    """
     try:
-        text = read_program(path, sandbox.limits.text_bytes)
-        # read with every split's assets, so that the refusal of a held-out one can say that this is the reason
-        spec = evaluate_scene(text, sandbox, Catalogue.all())
+        spec = evaluate_scene(read_program(path, sandbox.limits.text_bytes), sandbox, catalogue)
         refuse_held_out(spec, Catalogue("train"))
     except ProgramError as error:
-        return row | {"kind": error.kind.value, "line": error.line, "reason": error.message}
+        return {"kind": error.kind.value, "line": error.line, "reason": error.message}
     except HeldOutContent as error:
-        return row | {"kind": f"held_out_{error.kind}", "line": None, "reason": str(error)}
-    objects = [o.object for o in spec.attributes.objects]
-    return row | {
-        "accepted": True,
+        return {"kind": f"held_out_{error.kind}", "line": None, "reason": str(error)}
+    return spec
+
+
+def described(spec: SceneSpec, report: Report) -> dict[str, Any]:
+    """A scene's ``scene_id, family, instruction, objects``, ``kind`` and ``reason`` of the first check it fails, and all ``failures``."""
+    row: dict[str, Any] = {
+        "accepted": report.valid,
         "scene_id": spec.scene_id,
         "family": spec.task.family,
         "instruction": spec.task.instruction,
-        "objects": objects,
+        "objects": [o.object for o in spec.attributes.objects],
     }
+    if report.failures:
+        first = report.failures[0]
+        row |= {"kind": f"invalid_{first.check}", "line": None, "reason": first.message}
+        row["failures"] = [dataclasses.asdict(f) for f in report.failures]
+    return row
+
+
+def verdicts(files: Sequence[Path], config: settings.Config) -> Iterator[dict[str, Any]]:
+    """One row for each program, in order: ``program, accepted`` and what ``read`` or ``described`` say; scenes are checked together."""
+    catalogue, validity = Catalogue.all(), parts.validity_of(config)
+    with Sandbox(parts.limits_of(config)) as sandbox:
+        for first in range(0, len(files), validity.worlds):
+            some = files[first : first + validity.worlds]
+            read_ones = [read(file, sandbox, catalogue) for file in some]
+            reports = iter(check([s for s in read_ones if isinstance(s, SceneSpec)], catalogue, validity))
+            for file, one in zip(some, read_ones, strict=True):
+                row = described(one, next(reports)) if isinstance(one, SceneSpec) else {"accepted": False} | one
+                yield {"program": str(file)} | row
 
 
 def run(config: settings.Config, path: Path) -> bool:
     """Check every program below ``path`` and print one JSON object a line; True if none was refused."""
-    files = program_files(path)
     accepted = True
-    with Sandbox(settings.build(Limits, config.sandbox)) as sandbox:
-        for file in files:
-            row = verdict(file, sandbox)
-            accepted &= row["accepted"]
-            print(json.dumps(row), flush=True)
+    for row in verdicts(program_files(path), config):
+        accepted &= row["accepted"]
+        print(json.dumps(row), flush=True)
     return accepted

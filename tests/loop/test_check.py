@@ -1,0 +1,59 @@
+"""Every kind of bad program ends in one line that says what to change, and a good one passes physics too."""
+
+import json
+
+import pytest
+
+from coda_jax import config as settings
+from coda_jax.loop import check
+
+GOOD = """result = scene(
+    instruction="put the red mug on the plate",
+    objects=[
+        thing("mug_1", asset="mug_00", at=(0.45, 0.1), role="target", colour="red"),
+        thing("plate_1", category="plate", instance=1, at=(0.55, -0.1), role="reference"),
+    ],
+    goal=on("mug_1", "plate_1"),
+)
+"""
+BAD = {
+    "syntax": (GOOD[:-3], "syntax", "correct the text"),
+    "unknown_asset": (GOOD.replace("mug_00", "unicorn_07"), "unknown_asset", "no 'unicorn_07'"),
+    "nan": (GOOD.replace("0.45", 'float("nan")'), "invalid_scene", "not nan"),
+    "overlap": (GOOD.replace("0.55, -0.1", "0.46, 0.1"), "invalid_penetration", "move it"),
+    "outside": (GOOD.replace("0.45, 0.1", "0.79, 0.49"), "invalid_workspace", "move it 0.040 m along -x"),
+    "endless": ("while True: pass", "limit_time", "bound every loop"),
+    "flood": ('print("x" * 10_000_000)', "limit_output", "remove print()"),
+    "large_value": ('result = "x" * 10_000_000', "not_data", "return less"),
+    "held_out": (
+        GOOD.replace('asset="mug_00"', 'category="pear"').replace("red mug", "pear").replace(', colour="red"', ""),
+        "held_out_category",
+        "held out for validation",
+    ),
+}
+
+
+@pytest.fixture
+def config():
+    chosen = settings.default()
+    chosen.sandbox.time_s, chosen.sim.worlds = 0.3, 4
+    return chosen
+
+
+def test_every_bad_program_is_refused_with_its_reason(tmp_path, config, capsys):
+    for name, (text, _, _) in BAD.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    (tmp_path / "good.py").write_text(GOOD)
+    assert not check.run(config, tmp_path)
+    rows = {row["program"].rsplit("/", 1)[1][:-3]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert rows.pop("good")["accepted"]
+    assert list(rows) == sorted(BAD)
+    for name, row in rows.items():
+        assert (row["accepted"], row["kind"]) == (False, BAD[name][1])
+        assert BAD[name][2] in row["reason"], row
+
+
+def test_a_good_program_alone_is_accepted(tmp_path, config, capsys):
+    (tmp_path / "good.py").write_text(GOOD)
+    assert check.run(config, tmp_path / "good.py")
+    assert json.loads(capsys.readouterr().out)["scene_id"]
