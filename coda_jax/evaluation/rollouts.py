@@ -29,7 +29,8 @@ EmbedFn = Callable[[Sequence[str]], np.ndarray]
 class Result:
     """One finished episode of ``t`` control steps and ``k`` decisions.
 
-    predicates: [t, p] after each step, column 0 is nu. qpos: [t, q] after each step. executed: [k] steps of each chunk.
+    predicates: [t, p] after each step, column 0 is nu. qpos: [t, q] after each step. actions: [t, 7] as the policy gave them (the
+    simulator clips to [-1, 1]). executed: [k] steps of each chunk.
     clipped: action entries outside [-1, 1]. health: bit flags; a flagged episode is neither success nor failure but counted apart.
     """
 
@@ -37,6 +38,7 @@ class Result:
     success: bool
     predicates: np.ndarray
     qpos: np.ndarray
+    actions: np.ndarray
     executed: np.ndarray
     clipped: int
     health: int
@@ -114,7 +116,7 @@ def rollout(
     words.put(range(len(first)), first)
     pairs = np.zeros((sim.worlds, 2), np.uint32)
     decision = np.zeros(sim.worlds, np.uint32)
-    pieces: list[list[tuple[np.ndarray, np.ndarray, int, int]]] = [[] for _ in range(sim.worlds)]
+    pieces: list[list[tuple[np.ndarray, np.ndarray, np.ndarray, int]]] = [[] for _ in range(sim.worlds)]
     pairs[: len(first)] = [e.key for e in first]
     clock.refill_s += time.perf_counter() - begun
     while batch.mask.any():
@@ -128,7 +130,7 @@ def rollout(
         decision += 1
         for w in np.flatnonzero(batch.mask):
             n = int(trace.executed[w])
-            pieces[w].append((np.asarray(trace.predicates[w, :n]), np.asarray(trace.qpos[w, :n]), n, int(trace.clipped[w])))
+            pieces[w].append((np.asarray(trace.predicates[w, :n]), np.asarray(trace.qpos[w, :n]), chunks[w, :n], int(trace.clipped[w])))
         ended = np.flatnonzero(batch.mask & (trace.terminated | trace.truncated | (np.asarray(state.health) != 0)))
         if len(ended):
             for w in ended:
@@ -151,7 +153,8 @@ def _result(batch: SceneBatch, state: SimState, w: int, pieces: list, success: b
         success=success,
         predicates=np.concatenate([p[0] for p in pieces]),
         qpos=np.concatenate([p[1] for p in pieces]),
-        executed=np.array([p[2] for p in pieces], np.int32),
+        actions=np.concatenate([p[2] for p in pieces]),
+        executed=np.array([len(p[2]) for p in pieces], np.int32),
         clipped=sum(p[3] for p in pieces),
         health=int(state.health[w]),
     )

@@ -156,6 +156,39 @@ def phases(spec: SceneSpec) -> tuple[tuple[str, Expr], ...]:
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class Margin:
+    """A measured quantity behind a phase predicate: what evidence quotes. best: whether the largest or the smallest value counts.
+
+    expression: the quantity. threshold: what the phase asks for, in ``unit``; a rollout is short of it by ``|best - threshold|``.
+    """
+
+    name: str
+    phase: str
+    expression: Expr
+    best: str  # "smallest" or "largest"
+    threshold: float
+    unit: str
+
+
+def margins(spec: SceneSpec) -> tuple[Margin, ...]:
+    """One quantity for each phase of ``phases``, with the same thresholds."""
+    goal, met = read_goal(spec), dict(phases(spec))
+    t, r = goal.target, goal.reference
+    reach, over = (_number(met[p]) for p in ("approach", "transport"))
+    return (
+        Margin("gripper_to_target", "approach", Expr("distance", ("gripper", t)), "smallest", reach, "m"),
+        Margin("lifted", "grasp", Expr("lifted", (t,)), "largest", LIFTED_M, "m"),
+        Margin("target_to_reference", "transport", Expr("horizontal_distance", (t, r)), "smallest", over, "m"),
+        Margin("above_reference", "place", Expr("height_above", (t, r)), "smallest", 0.0, "m"),
+        Margin("fingers_on_target", "release", Expr("grasped", (t,)), "smallest", 0.0, "share"),
+    )
+
+
+def _number(condition: Expr) -> float:
+    return next(float(a) for a in condition.args if isinstance(a, (int, float)))
+
+
 def can_hold(relation: str, target: Asset, reference: Asset) -> bool:
     """Whether the target can be in the relation: its centre must come to rest within a container's inner box, or over a support's face."""
     if relation == "inside":

@@ -63,7 +63,7 @@ def disturbance(settings: NoiseSettings, horizon: int, key: tuple[int, int], see
     return noise
 
 
-class _Recorder:
+class Recorder:
     """Remembers the views of running episodes once for the whole batch; episodes are cut out when they end."""
 
     def __init__(self, worlds: int):
@@ -112,7 +112,7 @@ def demonstrate(
         return
     batch, state, first = started
     planner = ScriptedPlanner(catalogue, sim.worlds, planner_settings)
-    recorder = _Recorder(sim.worlds)
+    recorder = Recorder(sim.worlds)
     disturbances: list[np.ndarray | None] = [None] * sim.worlds
     idle = np.zeros(sim.worlds, np.int64)  # steps since the planner gave up
 
@@ -146,7 +146,7 @@ def demonstrate(
         recorder.forget(~batch.mask)
 
 
-def _finish(w: int, batch: SceneBatch, state: SimState, planner: ScriptedPlanner, recorder: _Recorder, success: bool) -> Trajectory:
+def _finish(w: int, batch: SceneBatch, state: SimState, planner: ScriptedPlanner, recorder: Recorder, success: bool) -> Trajectory:
     obs, action, mask, qpos = recorder.cut(w)
     episode = batch.episodes[w]
     assert episode is not None

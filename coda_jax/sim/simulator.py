@@ -31,9 +31,10 @@ class Episode:
 
 
 def episode_of(spec: SceneSpec, horizon: int, key: tuple[int, int]) -> Episode:
-    """One job that watches nu (column 0) and then the family's phase predicates in order."""
+    """One job that watches nu (column 0), then the family's phase predicates in order, then the quantities behind them."""
     phases = families.phases(spec)
-    return Episode(spec, (phases[-1][1], *[expression for _, expression in phases]), horizon, key)
+    measured = [margin.expression for margin in families.margins(spec)]
+    return Episode(spec, (phases[-1][1], *[expression for _, expression in phases], *measured), horizon, key)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,98 @@
+"""What agents are asked and what they answer, whoever they are: scripted ones, language models, people.
+
+An agent never touches a simulator: it gets a ``rollout_fn`` and plain data, and gives program text and plain data back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, Protocol
+
+import numpy as np
+
+from coda_jax.scenes.spec import SceneSpec
+
+FACTORS = ("TASK", "SPATIAL", "ATTRIBUTE")
+Factor = Literal["TASK", "SPATIAL", "ATTRIBUTE", "EXECUTION"]
+SPEC_FACTOR = {"TASK": "task", "SPATIAL": "spatial", "ATTRIBUTE": "attributes"}  # diagnosis to field of SceneSpec
+DIAGNOSED = {field: factor for factor, field in SPEC_FACTOR.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """One rollout of the present policy. key: (scene number, repeat), what its noise folds in; equal keys are paired."""
+
+    spec: SceneSpec
+    key: tuple[int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """The best value that a margin's quantity reached, at which control step, and what the phase asks for, all in ``unit``."""
+
+    value: float
+    step: int
+    threshold: float
+    unit: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a trial ended. phase: first phase predicate not met, None for a success. margins: by name (scenes/families.py).
+
+    health: bit flags; a flagged rollout says nothing and counts for nothing. actions: [t, 7] as the policy gave them.
+    """
+
+    trial: Trial
+    success: bool
+    steps: int
+    phase: str | None
+    margins: Mapping[str, Measured]
+    health: int
+    actions: np.ndarray
+
+
+RolloutFn = Callable[[Sequence[Trial]], list[Outcome]]  # outcomes in the order of the trials
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A rollout to be explained, or to be compared with. base: the scene with which its factors are compared.
+
+    What stands here is all that a diagnoser sees: two scenes and an outcome, never how the second was made from the first.
+    """
+
+    base: SceneSpec
+    outcome: Outcome
+
+    @property
+    def spec(self) -> SceneSpec:
+        return self.outcome.trial.spec
+
+
+@dataclasses.dataclass(frozen=True)
+class Evidence:
+    """rollouts: arm ("as it is", "TASK", ..., "everything") to (successes, rollouts). shares: factor to its part of the regression's
+    logit drop. margins: of the failed rollout."""
+
+    rollouts: Mapping[str, tuple[int, int]]
+    shares: Mapping[str, float]
+    margins: Mapping[str, Measured]
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnosis:
+    """Why a rollout failed. cause: what of the factor, e.g. "gap_to_target:low" ("" for EXECUTION). confidence: in [0, 1]."""
+
+    factor: Factor
+    phase: str
+    cause: str
+    confidence: float
+    evidence: Evidence
+
+
+class Diagnoser(Protocol):
+    def diagnose(self, failures: Sequence[Case], round_cases: Sequence[Case], rollout_fn: RolloutFn) -> list[Diagnosis]:
+        """One diagnosis per failure, in order; ``round_cases`` are all rollouts of the round, successes too."""
+        ...

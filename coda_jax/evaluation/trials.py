@@ -1,0 +1,87 @@
+"""Rollouts for agents and experiments: trials in, outcomes with phases and margins out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import jax
+import numpy as np
+
+from coda_jax.agents.base import Measured, Outcome, Trial
+from coda_jax.evaluation.failures import PHASES, phase_failed
+from coda_jax.evaluation.rollouts import EmbedFn, PolicyFn, Result, rollout
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.families import margins
+from coda_jax.sim.simulator import Simulator, episode_of
+
+_FIRST_MARGIN = 1 + len(PHASES)  # columns: nu, phases, margins (sim/simulator.py)
+
+
+def outcome_of(result: Result, trial: Trial) -> Outcome:
+    """Phase and margins of one finished rollout; a flagged one has failed in the phase it had reached."""
+    phase = None if result.success else phase_failed(result.predicates[:, :_FIRST_MARGIN]) or PHASES[-1]
+    measured = {}
+    for column, margin in enumerate(margins(trial.spec), _FIRST_MARGIN):
+        values = result.predicates[:, column]
+        step = int(values.argmin() if margin.best == "smallest" else values.argmax())
+        measured[margin.name] = Measured(float(values[step]), step + 1, margin.threshold, margin.unit)
+    return Outcome(trial, result.success, result.steps, phase, measured, result.health, result.actions)
+
+
+class TrialRunner:
+    """A ``RolloutFn``: rolls trials out with one policy in one simulator.
+
+    key: folded with each trial's key, so that equal trials have equal noise whenever and beside whomever they run.
+    on_result: called after each rollout (progress, a signal to stop).
+    """
+
+    def __init__(
+        self,
+        sim: Simulator,
+        catalogue: Catalogue,
+        policy_fn: PolicyFn,
+        embed: EmbedFn,
+        executed: int,
+        horizon: int,
+        key: jax.Array,
+        on_result: Callable[[], None] = lambda: None,
+    ):
+        self._sim, self._catalogue, self._policy_fn, self._embed = sim, catalogue, policy_fn, embed
+        self._executed, self._horizon, self._key, self._on_result = executed, horizon, key, on_result
+        self.rollouts = 0
+
+    def __call__(self, trials: Sequence[Trial]) -> list[Outcome]:
+        """Outcomes in the order of the trials; every trial is simulated, repeated ones too."""
+        numbers: dict[int, int] = {}
+        episodes = []
+        for number, trial in enumerate(trials):
+            episode = episode_of(trial.spec, self._horizon, trial.key)
+            numbers[id(episode)] = number
+            episodes.append(episode)
+        outcomes: list[Outcome | None] = [None] * len(trials)
+        for result in rollout(self._sim, self._catalogue, episodes, self._policy_fn, self._embed, self._executed, self._key):
+            number = numbers[id(result.episode)]
+            outcomes[number] = outcome_of(result, trials[number])
+            self.rollouts += 1
+            self._on_result()
+        assert all(o is not None for o in outcomes), "every episode ends"
+        return [o for o in outcomes if o is not None]
+
+
+def success_rate(outcomes: Sequence[Outcome]) -> tuple[int, int]:
+    """(successes, rollouts) of those that stayed healthy."""
+    healthy = [o for o in outcomes if not o.health]
+    return sum(o.success for o in healthy), len(healthy)
+
+
+def by_scene(outcomes: Sequence[Outcome]) -> dict[int, tuple[int, int]]:
+    """Scene number to (successes, healthy rollouts), in order of first appearance."""
+    groups: dict[int, list[Outcome]] = {}
+    for o in outcomes:
+        groups.setdefault(o.trial.key[0], []).append(o)
+    return {number: success_rate(group) for number, group in groups.items()}
+
+
+def rates(counts: dict[int, tuple[int, int]]) -> np.ndarray:
+    """[b] success rates of ``by_scene``'s scenes, NaN where none stayed healthy."""
+    return np.array([k / n if n else np.nan for k, n in counts.values()])

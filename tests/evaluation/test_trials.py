@@ -1,0 +1,79 @@
+"""Trials: order, pairing by key, phases and margins; and recorded actions end in the same states when they are carried out again."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from coda_jax.agents.base import Trial
+from coda_jax.evaluation.rollouts import rollout
+from coda_jax.evaluation.trials import TrialRunner, by_scene, success_rate
+from coda_jax.scenes import families
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.generate import sample_spec
+from coda_jax.sim.bucket import Bucket
+from coda_jax.sim.native import NativeSimulator
+from coda_jax.sim.replay import replay
+from coda_jax.sim.simulator import episode_of
+
+HORIZON = 10
+
+
+@pytest.fixture(scope="module")
+def sim():
+    return NativeSimulator(Catalogue.all(), Bucket(6, 3), worlds=3)
+
+
+def wander(obs, keys):
+    """Chunks [b, 8, 7] that go down to the target with noise of their keys, some of it outside [-1, 1]."""
+    toward = jnp.clip((obs.pos[:, 0] - obs.ee_pos) * 6, -1, 1)
+    noise = jax.vmap(lambda k: 0.5 * jax.random.normal(k, (8, 7)))(keys)
+    return noise.at[..., :3].add(toward[:, None])
+
+
+def embed(texts):
+    return np.zeros((len(texts), 4), np.float32)
+
+
+@pytest.fixture(scope="module")
+def specs():
+    return [sample_spec(Catalogue("train"), "pick_place", "id", "train", seed) for seed in range(2)]
+
+
+def test_outcomes_come_in_order_and_equal_trials_are_equal(sim, specs):
+    runner = TrialRunner(sim, Catalogue.all(), wander, embed, 4, HORIZON, jax.random.key(0))
+    trials = [Trial(specs[i % 2], (i % 2, i // 4)) for i in range(7)]
+    outcomes = runner(trials)
+    assert [o.trial for o in outcomes] == trials
+    assert runner.rollouts == 7
+    assert np.array_equal(outcomes[0].actions, outcomes[2].actions)  # same scene and repeat, other world and neighbours
+    assert not np.array_equal(outcomes[0].actions, outcomes[4].actions)  # another repeat
+    assert success_rate(outcomes) == (0, 7)
+    assert by_scene(outcomes) == {0: (0, 4), 1: (0, 3)}
+
+
+def test_margins_say_how_close_a_rollout_came(sim, specs):
+    (outcome,) = TrialRunner(sim, Catalogue.all(), wander, embed, 4, HORIZON, jax.random.key(1))([Trial(specs[0], (0, 0))])
+    reached = outcome.margins["gripper_to_target"]
+    assert 0 < reached.value < 0.5
+    assert (outcome.phase == "approach") == (reached.value > reached.threshold)
+    assert set(outcome.margins) == {m.name for m in families.margins(specs[0])}
+    assert 1 <= reached.step <= outcome.steps
+
+
+def test_recorded_actions_end_in_the_same_states(sim, specs):
+    episodes = [episode_of(specs[i % 2], HORIZON, (i % 2, i)) for i in range(4)]
+    results = list(rollout(sim, Catalogue.all(), episodes, wander, embed, 4, jax.random.key(2)))
+    assert sum(r.clipped for r in results) > 0
+    again = {t.episode.key: t for t in replay(sim, [(r.episode, r.actions) for r in results])}
+    for r in results:
+        t = again[r.episode.key]
+        assert np.array_equal(t.qpos, r.qpos)
+        assert np.array_equal(t.actions, np.clip(r.actions, -1, 1))
+        assert t.obs["ee_pos"].shape == (r.steps, 3)
+        assert t.success == r.success
+
+
+def test_a_job_without_actions_is_refused(sim, specs):
+    with pytest.raises(ValueError, match="no actions"):
+        next(replay(sim, [(episode_of(specs[0], HORIZON, (0, 0)), np.zeros((0, 7)))]))
