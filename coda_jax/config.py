@@ -16,6 +16,7 @@ from ml_collections import ConfigDict
 from coda_jax.runtime import InputError
 
 PRESETS = ("cpu", "paper")
+STRATEGIES = ("sft", "domain_randomization", "uniform", "success_rate", "coda_no_memory", "coda")
 SUITES = ("id", "instances", "layouts", "tasks", "categories")
 T = TypeVar("T")
 
@@ -116,6 +117,45 @@ def default(preset: str = "cpu") -> Config:
                 "every": 500,  # updates between saves
                 "keep": 2,
             },
+            "strategy": "coda",  # where the environments of a round come from; STRATEGIES lists them
+            "rounds": {
+                "count": 0,  # rounds of co-evolution after cloning
+                "bases": 48,  # fresh training scenes that a round's variants are made from
+                "environments": 32,  # accepted environments of a round
+                "demos": 2,  # certified demonstrations of each
+                "own": 64,  # most successful rollouts of the policy itself that a round learns from (filtered cloning)
+                "rollouts": 4,  # of each environment before and after the training
+                "steps": 1500,  # updates of a round
+                "learning_rate": 3e-4,
+                "warmup": 50,
+            },
+            "diagnose": {
+                "failures": 24,  # most failures diagnosed in a round
+                "rerollouts": 4,  # of each arm of a diagnosis
+                "least_gain": 0.25,  # success that reverting must bring, else the cause is EXECUTION
+                "regression_weight": 0.5,  # how much the round's regression counts beside the re-rollouts
+            },
+            "engine": {
+                "modes": 4,  # most modes that get a generation program in a round
+                "levels": (0.25, 0.5, 0.75, 1.0),  # of a program, tried to find the one in the band
+                "scenes": 8,  # variants of each level
+                "rollouts": 2,  # of each variant
+                "repairs": 2,  # attempts to mend an invalid variant
+            },
+            "control": {
+                "modes": 2,  # most modes tested in a round
+                "scenes": 16,  # base scenes of a test
+                "most_scenes": 32,  # after topping up an undecided one
+                "rollouts": 8,  # of each variant
+                "least_drop": 0.10,  # a smaller drop of success is not worth practising
+                "false_discovery": 0.10,  # Benjamini-Hochberg over the tests of a round
+            },
+            "allocation": {
+                "novelty": 0.15,  # share of environments that no mode asked for
+                "replay": 0.10,  # share that repeats mastered and retired modes
+                "ucb": 1.0,  # exploration coefficient
+                "mastered": 0.8,  # success from which a mode counts as mastered
+            },
             "evaluate": {
                 "split": "validation",  # test suites are read once, when everything is fixed
                 "suites": SUITES,
@@ -131,6 +171,19 @@ def default(preset: str = "cpu") -> Config:
             {
                 "policy": {"width": 512},
                 "clone": {"steps": 20_000},
+                "rounds": {
+                    "count": 5,
+                    "bases": 256,
+                    "environments": 64,
+                    "demos": 4,
+                    "own": 512,
+                    "rollouts": 16,
+                    "steps": 5_000,
+                    "learning_rate": 1e-4,
+                },
+                "diagnose": {"failures": 128, "rerollouts": 8},
+                "engine": {"modes": 16, "rollouts": 4},
+                "control": {"modes": 4},
                 "evaluate": {"executed": 8},
             }
         )
@@ -268,16 +321,44 @@ AT_LEAST: dict[str, float] = {
     "language.phrases": 1,
     "checkpoint.every": 1,
     "checkpoint.keep": 1,
+    "rounds.count": 0,
+    "rounds.bases": 2,
+    "rounds.environments": 1,
+    "rounds.demos": 1,
+    "rounds.own": 0,
+    "rounds.rollouts": 1,
+    "rounds.steps": 1,
+    "rounds.learning_rate": 1e-9,
+    "rounds.warmup": 0,
+    "diagnose.failures": 1,
+    "diagnose.rerollouts": 1,
+    "diagnose.least_gain": 0,
+    "diagnose.regression_weight": 0,
+    "engine.modes": 1,
+    "engine.scenes": 1,
+    "engine.rollouts": 1,
+    "engine.repairs": 0,
+    "control.modes": 0,
+    "control.scenes": 1,
+    "control.most_scenes": 1,
+    "control.rollouts": 1,
+    "control.least_drop": 0,
+    "control.false_discovery": 1e-6,
+    "allocation.novelty": 0,
+    "allocation.replay": 0,
+    "allocation.ucb": 0,
+    "allocation.mastered": 0,
     "evaluate.scenes": 0,
     "evaluate.seeds": 1,
     "evaluate.films": 0,
     "evaluate.executed": 1,
 }
-BELOW: dict[str, float] = {"policy.distractor_dropout": 1, "clone.ema": 1}
-AT_MOST: dict[str, float] = {"planner.speed": 1, "noise.push_probability": 1}
+BELOW: dict[str, float] = {"policy.distractor_dropout": 1, "clone.ema": 1, "control.false_discovery": 1}
+AT_MOST: dict[str, float] = {"planner.speed": 1, "noise.push_probability": 1, "diagnose.least_gain": 1, "allocation.mastered": 1}
 RANGES = ("validity.density_kg_m3", "validity.scale", "validity.longest_m", "validity.workspace_x_m", "validity.workspace_y_m")
 ONE_OF: dict[str, tuple[str, ...]] = {
     "family": ("pick_place",),
+    "strategy": STRATEGIES,
     "sim.backend": ("auto", "native", "mjx"),
     "evaluate.split": ("validation", "test"),
     "evaluate.suites": SUITES,
@@ -318,6 +399,17 @@ def validate(config: Config) -> None:
         raise InputError(
             f"config.evaluate.executed is {config.evaluate.executed}, but only config.policy.chunk = {config.policy.chunk} actions "
             f"are predicted; lower the first or raise the second"
+        )
+    if config.allocation.novelty + config.allocation.replay > 1:
+        raise InputError(
+            f"config.allocation.novelty {config.allocation.novelty} and config.allocation.replay {config.allocation.replay} are shares of one "
+            "budget; together they must be at most 1"
+        )
+    if not config.engine.levels or not all(0 < level <= 1 for level in config.engine.levels):
+        raise InputError(f"config.engine.levels is {config.engine.levels!r}; it must be numbers above 0 and at most 1")
+    if config.control.most_scenes < config.control.scenes:
+        raise InputError(
+            f"config.control.most_scenes is {config.control.most_scenes}; it must be at least config.control.scenes ({config.control.scenes})"
         )
     if config.clone.warmup >= config.clone.steps:
         raise InputError(f"config.clone.warmup is {config.clone.warmup}; it must be below config.clone.steps ({config.clone.steps})")

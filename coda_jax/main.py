@@ -25,9 +25,10 @@ MODES = {
     "check": "put --program (a file or a folder) through sandbox and validation, one JSON line each",
     "view": "draw one scene: of --program, or number --index of --suite",
     "report": "write report.html of --workdir again",
+    "compare": "set the runs of --against beside that of --workdir, suite by suite and scene by scene",
     "doctor": "check devices, caches, packages, text encoder, sandbox, disk and memory, and say what to do",
 }
-LATER = ("verify", "replay", "compare", "serve")
+LATER = ("verify", "replay", "serve")
 
 _EXAMPLES = """\
   python -m coda_jax.main --config=experiments/quickstart.py
@@ -48,6 +49,7 @@ class Command:
     suite: str
     index: int
     output: Path | None
+    against: tuple[Path, ...] = ()
 
 
 def _flags() -> flags.FlagValues:
@@ -62,6 +64,7 @@ def _flags() -> flags.FlagValues:
     flags.DEFINE_string("suite", "id", "view: suite of the scene.", flag_values=values)
     flags.DEFINE_integer("index", 0, "view: number of the scene in its suite.", lower_bound=0, flag_values=values)
     flags.DEFINE_string("output", None, "view: file to write the picture to.", flag_values=values)
+    flags.DEFINE_list("against", [], "compare: other run folders, separated by commas.", flag_values=values)
     return values
 
 
@@ -77,7 +80,7 @@ def usage() -> str:
             f"--{name}" + ("" if values[name].boolean else "=..."),
             f"{values[name].help}" + (f" [{values[name].value}]" if values[name].value else ""),
         )
-        for name in ("config", "workdir", "mode", "dry_run", "program", "suite", "index", "output")
+        for name in ("config", "workdir", "mode", "dry_run", "program", "suite", "index", "output", "against")
     ]
     return "\n".join(
         [
@@ -215,10 +218,13 @@ def parse(arguments: list[str]) -> Command:
         config = _resolve_config(values, overrides, workdir)
     if workdir is None and values.config is not None:
         workdir = _default_workdir(values.config)
-    if mode in ("evaluate", "report") and workdir is None:
+    if mode in ("evaluate", "report", "compare") and workdir is None:
         raise InputError(f"--mode={mode} needs --workdir=FOLDER of a run")
+    against = tuple(Path(name) for name in values.against)
+    if mode == "compare" and not against:
+        raise InputError("--mode=compare needs --against=FOLDER[,FOLDER ...] of other runs")
     output = Path(values.output) if values.output else None
-    return Command(mode, workdir, config, values.dry_run, program, values.suite, values.index, output)
+    return Command(mode, workdir, config, values.dry_run, program, values.suite, values.index, output, against)
 
 
 def dispatch(command: Command) -> int:
@@ -260,6 +266,12 @@ def dispatch(command: Command) -> int:
         from coda_jax.evaluation.report import write_report
 
         print(write_report(workdir))
+        return DONE
+    if mode == "compare":
+        assert workdir is not None
+        from coda_jax.loop import compare
+
+        compare.run(workdir, command.against)
         return DONE
     if mode == "view":
         runtime.setup()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from coda_jax import config as settings
 from coda_jax import runtime
+from coda_jax.evaluation.comparison import before_and_after
 from coda_jax.evaluation.metrics import Summary, write_summary
 from coda_jax.evaluation.records import read_records, tally
 from coda_jax.evaluation.report import write_report
@@ -50,6 +51,7 @@ def _stages(job: Run) -> None:
 def finish(job: Run) -> None:
     """Write summary and report, print the table."""
     state, config = job.state, job.config
+    records = read_records(job.folder)
     summary = Summary(
         seed=config.seed,
         wall_s=round(state.wall_s, 1),
@@ -57,11 +59,14 @@ def finish(job: Run) -> None:
         rejected=dict(sorted(state.rejected.items())),
         compiles_per_round=[state.compiles],
         sim_steps=state.sim_steps,
-        suites=tally(read_records(job.folder), config.evaluate.split),
+        suites=tally(records, config.evaluate.split),
     )
     write_summary(job.folder, summary)
     report = write_report(job.folder)
     print_suites(summary.suites, title=f"Success by suite, {config.evaluate.split} split")
+    changes = before_and_after(records, config.evaluate.split)
+    if changes:
+        print("What the rounds changed, paired by scene, 95 % intervals\n  " + "\n  ".join(row.text for row in changes))
     costs = ", ".join(f"{name} {duration(cost.wall_s)}" for name, cost in job.ledger.stages.items())
     print(f"{state.demos} demonstrations, {state.compiles} compilations after the warm-up; time: {costs}")
     print(f"report: {report}")

@@ -13,7 +13,7 @@ import numpy as np
 from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.failures import PHASES, phase_failed
-from coda_jax.evaluation.metrics import Tally
+from coda_jax.evaluation.metrics import Moment, Tally
 from coda_jax.evaluation.records import EvalRecord, write_records
 from coda_jax.evaluation.rollouts import PolicyFn, Result, rollout
 from coda_jax.evaluation.statistics import wilson
@@ -105,8 +105,11 @@ def run_suite(
     params: Params,
     encoder: TextEncoder,
     catalogue: Catalogue,
+    moment: Moment = "after",
 ) -> SuiteOutcome:
     """Roll out one suite, draw its films and store its records.
+
+    moment: "before" or "after" the rounds; both have the same noise, so that they can be compared scene by scene.
 
     Raises:
       Stopped: a signal asked for it; nothing of this suite is stored.
@@ -118,7 +121,8 @@ def run_suite(
     before = getattr(sim, "physics_steps", 0)
     results: list[Result] = []
     key = rollout_key(config.seed, suite)
-    with Progress(f"{NAME} {suite}", len(jobs), "rollouts") as progress:
+    label = f"{NAME} {suite}" if moment == "after" else f"{NAME} {suite}, before the rounds"
+    with Progress(label, len(jobs), "rollouts") as progress:
         for result in rollout(simulator, catalogue, jobs, policy_fn, encoder.encode, config.evaluate.executed, key):
             runtime.check_stop()
             results.append(result)
@@ -130,9 +134,9 @@ def run_suite(
         film = None
         if number in shown:
             scene, seed = result.episode.key
-            film = f"videos/{suite}_{config.evaluate.split}_{scene:03d}_{seed}.png"
+            film = f"videos/{suite}_{config.evaluate.split}_{moment}_{scene:03d}_{seed}.png"
             films.write_film(folder / film, result, catalogue, sim.bucket, config.sim.threads)
-        records.append(_record(config, suite, result, film))
+        records.append(_record(config, suite, result, film, moment))
     write_records(folder, records)
     return SuiteOutcome(suite, tuple(records), getattr(sim, "physics_steps", 0) - before, sum(r.clipped for r in results))
 
@@ -145,7 +149,7 @@ def _to_film(results: Sequence[Result], most: int) -> set[int]:
     return chosen
 
 
-def _record(config: settings.Config, suite: str, result: Result, film: str | None) -> EvalRecord:
+def _record(config: settings.Config, suite: str, result: Result, film: str | None, moment: Moment) -> EvalRecord:
     spec = result.episode.spec
     watched = result.predicates[:, : 1 + len(PHASES)]  # the table is padded
     phase = None if result.success else phase_failed(watched) or PHASES[-1]
@@ -153,7 +157,7 @@ def _record(config: settings.Config, suite: str, result: Result, film: str | Non
         family=config.family,
         suite=suite,
         split=config.evaluate.split,
-        moment="after",
+        moment=moment,
         scene_id=spec.scene_id,
         seed=result.episode.key[1],
         success=result.success,
@@ -184,6 +188,7 @@ def each_suite(
     encoder: TextEncoder,
     catalogue: Catalogue,
     store: Callable[[SuiteOutcome], None],
+    moment: Moment = "after",
 ) -> None:
     """Roll out the suites that are not in ``skip``, each handed to ``store`` as soon as it is done."""
     scenes = chosen_scenes(config)
@@ -191,4 +196,4 @@ def each_suite(
     sim = parts.simulator(config, catalogue, bucket)
     for suite, specs in scenes.items():
         if suite not in skip:
-            store(run_suite(config, folder, suite, specs, sim, params, encoder, catalogue))
+            store(run_suite(config, folder, suite, specs, sim, params, encoder, catalogue, moment))

@@ -9,12 +9,13 @@ import json
 from collections.abc import Callable, Sequence
 from html import escape
 
+from coda_jax.evaluation.comparison import before_and_after
 from coda_jax.evaluation.failures import PHASES
 from coda_jax.evaluation.metrics import Moment, Tally
 from coda_jax.evaluation.records import EvalRecord
 from coda_jax.evaluation.report import charts
 from coda_jax.evaluation.report.data import HELD_OUT, RunData, number, pooled
-from coda_jax.evaluation.statistics import paired_difference, wilson
+from coda_jax.evaluation.statistics import wilson
 from coda_jax.evaluation.terminal import duration, rate_text
 
 COLOURS: dict[Moment, str] = {"before": "#9ca3af", "after": "#2563eb"}
@@ -102,17 +103,10 @@ def suites(run: RunData) -> str:
 
 
 def _change(run: RunData, family: str, suite: str) -> str:
-    """Mean change over the scenes that were measured at both moments, seeds averaged, with its sign-flip interval."""
-    outcomes: dict[tuple[str, str], list[bool]] = {}
-    for r in run.records:
-        if (r.family, r.suite) == (family, suite):
-            outcomes.setdefault((r.scene_id, r.moment), []).append(r.success)
-    scenes = [scene for scene, moment in outcomes if moment == "before" and (scene, "after") in outcomes]
-    if not scenes:
-        return ""
-    mean = {key: sum(v) / len(v) for key, v in outcomes.items()}
-    d = paired_difference([mean[s, "after"] - mean[s, "before"] for s in scenes])
-    return f"{100 * d.mean:+.0f} ({100 * d.low:+.0f} to {100 * d.high:+.0f}) points"
+    """Mean change over the scenes that were measured at both moments, with its sign-flip interval."""
+    rows = [r for split in sorted({r.split for r in run.records}) for r in before_and_after(run.records, split)]
+    found = next((r.difference for r in rows if (r.family, r.suite) == (family, suite)), None)
+    return f"{100 * found.mean:+.0f} ({100 * found.low:+.0f} to {100 * found.high:+.0f}) points" if found else ""
 
 
 def _latest(run: RunData) -> list[EvalRecord]:

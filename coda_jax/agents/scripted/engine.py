@@ -1,0 +1,96 @@
+"""The scripted data engine: for a difficulty it picks the verb that moves what the diagnosis names, and writes the generation program.
+
+The program is text and goes through the same door as anybody's. Which level lands in the band is found by rollouts, outside.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from coda_jax.agents.base import SPEC_FACTOR
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.edits import EditError, VERBS, applicable, apply_edit
+from coda_jax.scenes.generation import Edit, GenerationProgram, RoleNeed, to_text
+from coda_jax.scenes.measures import MEASURES, measure
+from coda_jax.scenes.spec import SceneSpec
+
+TASK_VERBS = {"target": "target_swap", "goal": "goal_swap", "wording": "paraphrase"}
+LOW = 0.1  # magnitude at level 0: something always changes
+_LEAST_PRIOR, _LEAST_SHARE = 8, 0.5  # constructions from which a prior counts, and share of them that must have been valid
+_PROBE = 0.75  # magnitude at which verbs are compared
+
+
+@dataclasses.dataclass(frozen=True)
+class Difficulty:
+    """A mode as the engine sees it: factor (TASK, SPATIAL, ATTRIBUTE), phase and cause of its diagnoses."""
+
+    factor: str
+    phase: str
+    cause: str
+
+
+def verbs_for(difficulty: Difficulty, bases: Sequence[SceneSpec], catalogue: Catalogue) -> list[str]:
+    """Verbs of the factor that move the cause's quantity its way, the strongest first; every verb of the factor where none does.
+
+    Strength is measured: each verb is applied to the bases and the quantity is measured again, in units of its spread over them.
+    """
+    factor = SPEC_FACTOR[difficulty.factor]
+    own = [name for name, v in VERBS.items() if v.factor == factor]
+    if difficulty.factor == "TASK":
+        named = TASK_VERBS.get(difficulty.cause)
+        return [named] if named else own
+    quantity, _, direction = difficulty.cause.partition(":")
+    if quantity not in MEASURES:
+        return own
+    sign = 1.0 if direction == "high" else -1.0
+    before = [measure(spec)[quantity] for spec in bases]
+    spread = float(np.std(before)) or 1.0
+    strength = {name: _effect(name, quantity, bases, before, catalogue) * sign / spread for name in own}
+    moving = sorted((n for n in own if strength[n] > 0.1), key=lambda n: -strength[n])
+    stated = [n for n in moving if VERBS[n].measure == quantity]  # of two equals, the one that is about this quantity
+    return [*stated, *(n for n in moving if n not in stated)] or own
+
+
+def _effect(verb: str, quantity: str, bases: Sequence[SceneSpec], before: Sequence[float], catalogue: Catalogue) -> float:
+    """Mean change of the quantity over the bases to which the verb can be applied, 0 without any."""
+    changes = []
+    for spec, value in zip(bases, before, strict=True):
+        bound = applicable(spec, verb, catalogue, _PROBE)
+        if bound is not None:
+            changes.append(measure(apply_edit(spec, verb, bound, _PROBE, 0, catalogue))[quantity] - value)
+    return float(np.mean(changes)) if changes else 0.0
+
+
+def highest(verb: str, priors: Mapping[tuple[str, float], tuple[int, int]]) -> float:
+    """Largest magnitude worth asking for, from earlier constructions: (verb, level) to (valid, built). 1 where little is known."""
+    known = sorted((level, valid / built) for (name, level), (valid, built) in priors.items() if name == verb and built >= _LEAST_PRIOR)
+    good = [level for level, share in known if share >= _LEAST_SHARE]
+    bad = [level for level, share in known if share < _LEAST_SHARE]
+    if not bad:
+        return 1.0
+    return max([level for level in good if level < min(bad)], default=max(2 * LOW, min(bad) / 2))
+
+
+def write(difficulty: Difficulty, verb: str, level: float, priors: Mapping[tuple[str, float], tuple[int, int]]) -> str:
+    """Text of a generation program that makes scenes difficult by one verb."""
+    chosen = VERBS[verb]
+    program = GenerationProgram(
+        factor=chosen.factor,
+        roles=tuple(_need(role) for role in chosen.needs),
+        relations=(),
+        edits=(Edit(verb, LOW, highest(verb, priors)),),
+        level=level,
+    )
+    return to_text(program)
+
+
+def _need(role: str) -> RoleNeed:
+    if role == "target":
+        return RoleNeed("target", affordance="graspable")
+    return RoleNeed(role, kind="object") if role == "obstacle" else RoleNeed(role)
+
+
+__all__ = ["Difficulty", "EditError", "highest", "verbs_for", "write"]

@@ -1,0 +1,75 @@
+"""The planner in the scenes of a round: which of them it solves, and the certified demonstrations of each."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from coda_jax import runtime
+from coda_jax.evaluation.terminal import Progress
+from coda_jax.loop import parts
+from coda_jax.loop.run import Run
+from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim.demonstrate import NoiseSettings, Trajectory, demonstrate
+from coda_jax.sim.simulator import Episode, episode_of
+
+SPARE = 2  # further episodes of a scene after failures
+
+
+@dataclasses.dataclass
+class _Jobs:
+    """Episodes until every scene has its demonstrations or has used up its tries; more come in as failures are reported."""
+
+    specs: Sequence[SceneSpec]
+    each: int
+    horizon: int
+    first: int
+
+    def __post_init__(self) -> None:
+        self._waiting = collections.deque((i, r) for r in range(self.each) for i in range(len(self.specs)))
+        self._next = [self.each] * len(self.specs)
+
+    def __iter__(self) -> Iterator[Episode]:
+        return self
+
+    def __next__(self) -> Episode:
+        if not self._waiting:
+            raise StopIteration
+        scene, repeat = self._waiting.popleft()
+        return episode_of(self.specs[scene], self.horizon, (self.first + scene, repeat))
+
+    def failed(self, episode: Episode) -> None:
+        scene = episode.key[0] - self.first
+        if self._next[scene] < self.each + SPARE:
+            self._waiting.append((scene, self._next[scene]))
+            self._next[scene] += 1
+
+
+def certify(
+    run: Run, specs: Sequence[SceneSpec], each: int, first: int, noise: NoiseSettings | None, label: str
+) -> tuple[list[list[Trajectory]], int, int]:
+    """Up to ``each`` certified demonstrations of every scene; a scene without any is not solvable for the planner.
+
+    first: number of the first scene, which the noise of its demonstrations folds in.
+
+    Returns:
+      successes of each scene, in the order of their repeats; physics steps; episodes.
+    """
+    config = run.config
+    sim = parts.native_simulator(config, run.everything, parts.training_bucket(run.train))
+    jobs = _Jobs(specs, each, config.horizon, first)
+    found: list[list[Trajectory]] = [[] for _ in specs]
+    episodes = 0
+    with Progress(label, max(1, each * len(specs)), "demos") as progress:
+        for trajectory in demonstrate(sim, run.everything, jobs, parts.planner_of(config), noise, config.seed):
+            runtime.check_stop()
+            episodes += 1
+            if trajectory.success:
+                found[trajectory.episode.key[0] - first].append(trajectory)
+                progress.advance()
+            else:
+                jobs.failed(trajectory.episode)
+    for trajectories in found:
+        trajectories.sort(key=lambda t: t.episode.key)
+    return [t[:each] for t in found], sim.physics_steps, episodes

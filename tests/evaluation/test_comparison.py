@@ -1,0 +1,38 @@
+import pytest
+
+from coda_jax.evaluation.comparison import before_and_after, compare_runs, paired_rows
+from coda_jax.evaluation.metrics import Moment, Summary, Tally, write_summary
+from coda_jax.evaluation.records import EvalRecord, write_records
+
+
+def record(scene: int, seed: int, success: bool, moment: Moment = "after", suite: str = "id") -> EvalRecord:
+    return EvalRecord("pick_place", suite, "validation", moment, f"{scene:016x}", seed, success, 10, None if success else "grasp", "put it")
+
+
+def test_only_scenes_and_seeds_of_both_count():
+    first = [record(0, 0, False), record(1, 0, True), record(2, 0, True)]
+    second = [record(0, 0, True), record(1, 0, True), record(3, 0, False), record(1, 1, False)]
+    (row,) = paired_rows(first, second)
+    assert (row.first, row.second) == (Tally(1, 2), Tally(2, 2))
+    assert row.difference.mean == pytest.approx(0.5)
+    assert row.text.startswith("id: 1/2 -> 2/2, +50 points")
+
+
+def test_the_scene_is_the_unit():
+    before = [record(s, seed, False, "before") for s in range(10) for seed in range(2)]
+    after = [record(s, seed, seed == 0, "after") for s in range(10) for seed in range(2)]
+    (row,) = before_and_after(before + after, "validation")
+    assert row.difference.mean == pytest.approx(0.5)
+    assert (row.difference.low, row.difference.high) == (0.5, 0.5)  # every scene gained exactly one half
+    assert before_and_after(after, "validation") == []
+
+
+def test_runs_are_compared_after_training(tmp_path):
+    for name, wins in (("a", 3), ("b", 6)):
+        folder = tmp_path / name
+        write_summary(folder, Summary(0, 1.0, 1, {}, [0], 1, {}))
+        write_records(folder, [record(s, 0, s < wins) for s in range(10)])
+    (rows,) = compare_runs(tmp_path / "a", [tmp_path / "b"]).values()
+    assert rows[0].difference.mean == pytest.approx(0.3)
+    with pytest.raises(ValueError, match="summary.json does not exist"):
+        compare_runs(tmp_path / "a", [tmp_path / "c"])
