@@ -32,13 +32,12 @@ def task_cause(base: SceneSpec, spec: SceneSpec) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """measured: [f] quantities by scene id. spread: [f] their standard deviation over the round.
+    """spread: [f] standard deviation of each measure over the round.
 
     explained: scene id to each factor's share of the drop of the logit between its base and itself; empty where there were too few
     scenes, or only one outcome.
     """
 
-    measured: Mapping[str, np.ndarray]
     spread: np.ndarray
     explained: Mapping[str, Mapping[str, float]]
 
@@ -80,7 +79,7 @@ def fit(cases: Sequence[Case]) -> Model:
         found = explain(features, _GROUPS, k, trials, reference)
         for scene, row in zip(groups, found.rows, strict=True):
             explained[scene] = dict(zip(found.factors, row.tolist(), strict=True))
-    return Model(measured, spread, explained)
+    return Model(spread, explained)
 
 
 def _row(spec: SceneSpec) -> np.ndarray:

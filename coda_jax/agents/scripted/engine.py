@@ -12,8 +12,9 @@ import numpy as np
 
 from coda_jax.agents.base import SPEC_FACTOR
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.edits import EditError, VERBS, applicable, apply_edit
-from coda_jax.scenes.generation import Edit, GenerationProgram, RoleNeed, to_text
+from coda_jax.memory.causes import canonical
+from coda_jax.scenes.edits.verbs import VERBS, applicable, apply_edit
+from coda_jax.scenes.generation import EditStep, GenerationProgram, RoleNeed, to_text
 from coda_jax.scenes.measures import MEASURES, measure
 from coda_jax.scenes.spec import SceneSpec
 
@@ -21,11 +22,13 @@ TASK_VERBS = {"target": "target_swap", "goal": "goal_swap", "wording": "paraphra
 LOW = 0.1  # magnitude at level 0: something always changes
 _LEAST_PRIOR, _LEAST_SHARE = 8, 0.5  # constructions from which a prior counts, and share of them that must have been valid
 _PROBE = 0.75  # magnitude at which verbs are compared
+# memory keeps causes in canonical words
+_QUANTITIES = {canonical(f"{name}:{way}"): (name, sign) for name in MEASURES for way, sign in (("high", 1.0), ("low", -1.0))}
 
 
 @dataclasses.dataclass(frozen=True)
 class Difficulty:
-    """A mode as the engine sees it: factor (TASK, SPATIAL, ATTRIBUTE), phase and cause of its diagnoses."""
+    """A mode as the engine sees it: factor (TASK, SPATIAL, ATTRIBUTE), phase and cause (canonical or not) of its diagnoses."""
 
     factor: str
     phase: str
@@ -42,10 +45,9 @@ def verbs_for(difficulty: Difficulty, bases: Sequence[SceneSpec], catalogue: Cat
     if difficulty.factor == "TASK":
         named = TASK_VERBS.get(difficulty.cause)
         return [named] if named else own
-    quantity, _, direction = difficulty.cause.partition(":")
-    if quantity not in MEASURES:
+    if canonical(difficulty.cause) not in _QUANTITIES:
         return own
-    sign = 1.0 if direction == "high" else -1.0
+    quantity, sign = _QUANTITIES[canonical(difficulty.cause)]
     before = [measure(spec)[quantity] for spec in bases]
     spread = float(np.std(before)) or 1.0
     strength = {name: _effect(name, quantity, bases, before, catalogue) * sign / spread for name in own}
@@ -81,7 +83,7 @@ def write(difficulty: Difficulty, verb: str, level: float, priors: Mapping[tuple
         factor=chosen.factor,
         roles=tuple(_need(role) for role in chosen.needs),
         relations=(),
-        edits=(Edit(verb, LOW, highest(verb, priors)),),
+        edits=(EditStep(verb, LOW, highest(verb, priors)),),
         level=level,
     )
     return to_text(program)
@@ -91,6 +93,3 @@ def _need(role: str) -> RoleNeed:
     if role == "target":
         return RoleNeed("target", affordance="graspable")
     return RoleNeed(role, kind="object") if role == "obstacle" else RoleNeed(role)
-
-
-__all__ = ["Difficulty", "EditError", "highest", "verbs_for", "write"]

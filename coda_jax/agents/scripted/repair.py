@@ -79,9 +79,7 @@ def _toward(name: str, place: Placement, goal: tuple[float, float], amount_m: fl
 def _moved(spec: SceneSpec, move: Move) -> SceneSpec:
     carried = {move.object, *Tabletop(spec).carried(move.object)}
     placements = tuple(
-        dataclasses.replace(
-            p, pos_m=tuple(round(v + move.amount_m * d, 6) for v, d in zip(p.pos_m, move.direction, strict=True))
-        )
+        dataclasses.replace(p, pos_m=tuple(round(v + move.amount_m * d, 6) for v, d in zip(p.pos_m, move.direction, strict=True)))
         if p.object in carried
         else p
         for p in spec.spatial.placements
