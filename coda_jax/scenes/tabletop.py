@@ -155,7 +155,7 @@ def turned(spec: SceneSpec, name: str, yaw_rad: float) -> SceneSpec:
 
 def raised(spec: SceneSpec, name: str, by_m: float) -> SceneSpec:
     """The spec with one object and all that stands on it raised."""
-    return _with_places(spec, {n: (0.0, 0.0, by_m, 0.0) for n in (name, *Tabletop(spec).carried(name))})
+    return _with_places(spec, dict.fromkeys((name, *Tabletop(spec).carried(name)), (0.0, 0.0, by_m, 0.0)))
 
 
 def _with_places(spec: SceneSpec, shifts: Mapping[str, tuple[float, float, float, float]]) -> SceneSpec:

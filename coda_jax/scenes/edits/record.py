@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
 
-FACTORS = ("task", "spatial", "attributes")
 OBSERVATIONS = ("state", "pixels")
 
 
