@@ -26,6 +26,7 @@ class ErrorKind(enum.StrEnum):
     CRASHED = "crashed"  # its worker died; the next program gets a new one
     NOT_DATA = "not_data"  # the value is missing, or no plain data, or too large
     INVALID_SCENE = "invalid_scene"  # data, but no scene that can be used
+    INVALID_GENERATION = "invalid_generation"  # data, but no generation program that can be used
     UNKNOWN_ASSET = "unknown_asset"  # an asset or category that the catalogue does not hold
 
 

@@ -88,12 +88,16 @@ class Sandbox:
             atexit.unregister(self.close)
             pool.__exit__(None, None, None)
 
-    def evaluate(self, text: str, sdk_source: str = "") -> Plain:
+    def evaluate(
+        self, text: str, sdk_source: str = "", ending: str = "result = scene(...)", invalid: ErrorKind = ErrorKind.INVALID_SCENE
+    ) -> Plain:
         """Run ``sdk_source``, then ``text``, and return the program's variable ``result``.
 
         Args:
           text: the program, by anyone.
           sdk_source: our own verbs, run in the same session before it. The program can change them for itself only.
+          ending: the last line that a program of this kind should have, for the message where ``result`` is missing.
+          invalid: kind of the errors that our verbs raise.
 
         Raises:
           ProgramError: the program cannot be used; the message says why and what to change.
@@ -115,7 +119,7 @@ class Sandbox:
         except Exception as error:
             if not loaded and not isinstance(error, pydantic_monty.MontyCrashedError):
                 raise
-            raise _explain(error, printed, self.limits, text.count("\n") + 1) from None
+            raise _explain(error, printed, self.limits, text.count("\n") + 1, ending, invalid) from None
         return parse_reply(reply, self.limits.reply_chars)
 
     def _session(self) -> Any:
@@ -186,7 +190,7 @@ def _confine(pid: int | None, memory_bytes: int) -> None:
             resource.prlimit(pid, which, (value, value))
 
 
-def _explain(error: Exception, printed: _Printed, limits: Limits, lines: int) -> ProgramError:
+def _explain(error: Exception, printed: _Printed, limits: Limits, lines: int, ending: str, invalid: ErrorKind) -> ProgramError:
     """The program error that stands for what came out of the worker; ``lines``: how many the program has."""
     if printed.over or isinstance(error, _OutputLimit):
         return ProgramError(ErrorKind.LIMIT_OUTPUT, f"printed more than {limits.output_chars} characters: remove print(), it is never read")
@@ -214,10 +218,10 @@ def _explain(error: Exception, printed: _Printed, limits: Limits, lines: int) ->
         return ProgramError(ErrorKind.LIMIT_RECURSION, f"calls or values nested more than {limits.recursion} deep: use a loop", line)
     if frames and frames[-1].filename not in (_SDK, _PROGRAM):
         if isinstance(inner, NameError):
-            return ProgramError(ErrorKind.NOT_DATA, "result is missing: end the program with `result = scene(...)`")
+            return ProgramError(ErrorKind.NOT_DATA, f"result is missing: end the program with `{ending}`")
         return ProgramError(ErrorKind.NOT_DATA, f"result is no plain data ({said}): use dicts, lists, strings and numbers")
     if frames and frames[-1].filename == _SDK:
-        return ProgramError(ErrorKind.INVALID_SCENE, said, line)
+        return ProgramError(invalid, said, line)
     refused = isinstance(inner, (PermissionError, ImportError, OSError)) or "not supported in this environment" in said
     if refused or (isinstance(inner, (NameError, AttributeError)) and any(word in said for word in _INTERNALS)):
         return ProgramError(ErrorKind.FORBIDDEN, f"{one_line(said, 120)}: {_NO_HELP}", line)

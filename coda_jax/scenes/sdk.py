@@ -1,7 +1,8 @@
-"""The verbs of scene programs, as source text for the sandbox: ``thing``, ``scene``, and one function per helper and combinator.
+"""The verbs of scene and generation programs, as source text for the sandbox: ``thing``, ``scene``, one function per helper and
+combinator; ``role``, ``relation``, ``edit``, ``generation``.
 
 The verbs only help an author: they build plain dicts and point at the line of a mistake. Nothing relies on them, since a program can
-replace them for itself; coda_jax/scenes/program.py checks everything again.
+replace them for itself; coda_jax/scenes/program.py and generation.py check everything again.
 """
 
 from __future__ import annotations
@@ -37,9 +38,19 @@ def expression_source() -> str:
 @functools.cache
 def scene_sdk() -> str:
     """The whole source that runs in the sandbox before a scene program."""
-    constants = (
-        f'_LETTERS = "abcdefghijklmnopqrstuvwxyz"\n_RANGES = {RANGES!r}\n'
-        f"_MOST_BUILT = {MAX_BUILT}\n_MOST_FREE = {MAX_FREE}\n_MOST_FIXED = {MAX_FIXTURES}\n"
-    )
-    verbs = importlib.resources.files("coda_jax.scenes").joinpath("sdk_source.py.txt").read_text(encoding="ascii")
-    return f"{constants}\n{verbs}\n\n{expression_source()}"
+    constants = f"_RANGES = {RANGES!r}\n_MOST_BUILT = {MAX_BUILT}\n_MOST_FREE = {MAX_FREE}\n_MOST_FIXED = {MAX_FIXTURES}\n"
+    return f"{constants}\n{_common()}\n\n{_source('sdk_source')}\n\n{expression_source()}"
+
+
+@functools.cache
+def generation_sdk() -> str:
+    """The whole source that runs in the sandbox before a generation program."""
+    return f"{_common()}\n\n{_source('generation_source')}\n"
+
+
+def _common() -> str:
+    return f'_LETTERS = "abcdefghijklmnopqrstuvwxyz"\n{_source("sdk_common")}'
+
+
+def _source(name: str) -> str:
+    return importlib.resources.files("coda_jax.scenes").joinpath(f"{name}.py.txt").read_text(encoding="ascii")
