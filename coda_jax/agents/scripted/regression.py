@@ -17,9 +17,6 @@ import numpy as np
 
 from coda_jax.agents.scripted.logistic import RIDGE, fit, log_likelihood, sigmoid, standardise
 
-_PERMUTATIONS = 1_999
-_RESAMPLES = 200
-
 
 @dataclasses.dataclass(frozen=True)
 class Contribution:
@@ -55,6 +52,8 @@ def explain(
     *,
     level: float = 0.05,
     ridge: float = RIDGE,
+    permutations: int = 1_999,
+    resamples: int = 200,
     seed: int = 0,
 ) -> Explanation:
     """Attribute failures to groups of features.
@@ -66,7 +65,8 @@ def explain(
       features: [n, f] numbers that describe each scene, in any units. groups: [f] the factor of each column, at most 8 different.
       k: [n] successes (or booleans). trials: [n] rollouts of each row; 1 if None.
       reference: [f] or [n, f] features of the base scene that drops are measured from; the mean of the rows if None.
-      level: family-wise error rate of ``named``. seed: of permutations and resamples; the same data and seed give the same answer.
+      level: family-wise error rate of ``named``. permutations, resamples: of the test and of the interval. seed: of both; the same data and seed give the same
+        answer.
 
     Raises:
       ValueError: shapes that do not fit, non-finite features, counts outside 0..trials, or no or too many groups.
@@ -81,9 +81,11 @@ def explain(
     base = np.zeros_like(z) if reference is None else (_reference(reference, x) - mean) / scale
     rng = np.random.default_rng(seed)
     beta = fit(z, k, trials, ridge=ridge)[0]
-    p_values = _holm([_permutation_p(z, c, k, trials, ridge, rng) for c in columns])
-    resamples = rng.multinomial(len(z), np.full(len(z), 1 / len(z)), _RESAMPLES)
-    shares = _shares(z, columns, k, trials, np.vstack([np.ones(len(z)), resamples]), ridge)
+    orders = np.tile(np.arange(len(z)), (1 + permutations, 1))
+    orders[1:] = rng.permuted(orders[1:], axis=1)
+    p_values = _holm([_permutation_p(z, c, k, trials, ridge, orders) for c in columns])
+    weights = np.vstack([np.ones(len(z)), rng.multinomial(len(z), np.full(len(z), 1 / len(z)), resamples)])
+    shares = _shares(z, columns, k, trials, weights, ridge)
     low, high = np.quantile(shares[1:], [0.05, 0.95], axis=0)
     factors = {
         name: Contribution(float(shares[0, i]), float(min(low[i], shares[0, i])), float(max(high[i], shares[0, i])), p_values[i])
@@ -104,8 +106,8 @@ def _shares(
     explained = {}
     for subset in itertools.product((False, True), repeat=count):
         chosen = np.zeros(z.shape[1], bool)
-        for i in np.flatnonzero(subset):
-            chosen |= columns[i]
+        for inside, column in zip(subset, columns, strict=True):
+            chosen |= inside & column
         x = z[:, chosen]
         beta = fit(x, k, trials, weights, ridge)
         logits = beta[:, :1] + beta[:, 1:] @ x.T
@@ -125,18 +127,17 @@ def _shares(
     return np.where(total > 0, worth / np.where(total > 0, total, 1), 0.0)
 
 
-def _permutation_p(z: np.ndarray, group: np.ndarray, k: np.ndarray, trials: np.ndarray, ridge: float, rng: np.random.Generator) -> float:
-    """Share of permutations in which ``group`` explains as much of the Pearson residuals as observed, given the other columns."""
+def _permutation_p(z: np.ndarray, group: np.ndarray, k: np.ndarray, trials: np.ndarray, ridge: float, orders: np.ndarray) -> float:
+    """Share of permutations (the first of ``orders`` [p, n] is the identity) in which ``group`` explains as much of the residuals as it does."""
     others = np.hstack([np.ones((len(z), 1)), z[:, ~group]])
     beta = fit(z[:, ~group], k, trials, ridge=ridge)[0]
     p = sigmoid(others @ beta)
-    root = np.sqrt(trials * p * (1 - p))
+    root = np.sqrt(np.maximum(trials * p * (1 - p), 1e-12))  # a row that is certain has almost no weight, not none
     residual = (k - trials * p) / root
     # Freedman & Lane: both sides lose what the other columns say, also the permuted residuals, or the observed statistic, which has
     # those degrees of freedom fewer, would look too large
     rest, own = _basis(root[:, None] * others), root[:, None] * z[:, group]
     own = _basis(own - rest @ (rest.T @ own))
-    orders = np.array([np.arange(len(z)), *(rng.permutation(len(z)) for _ in range(_PERMUTATIONS))])
     left = residual[orders]
     left = left - (left @ rest) @ rest.T
     explained, total = ((left @ own) ** 2).sum(axis=1), (left**2).sum(axis=1)
