@@ -65,6 +65,7 @@ setup(
         "pydantic-monty==1.4.*",  # its interface changed within the year
         "rich>=13.9",
         "safetensors>=0.5",
+        "scipy>=1.13",
         "tokenizers>=0.21",
     ],
     extras_require={
