@@ -402,14 +402,15 @@ def validate(config: Config) -> None:
         )
     if config.allocation.novelty + config.allocation.replay > 1:
         raise InputError(
-            f"config.allocation.novelty {config.allocation.novelty} and config.allocation.replay {config.allocation.replay} are shares of one "
-            "budget; together they must be at most 1"
+            f"config.allocation.novelty {config.allocation.novelty} and config.allocation.replay {config.allocation.replay} are shares of "
+            "one budget; together they must be at most 1"
         )
     if not config.engine.levels or not all(0 < level <= 1 for level in config.engine.levels):
         raise InputError(f"config.engine.levels is {config.engine.levels!r}; it must be numbers above 0 and at most 1")
     if config.control.most_scenes < config.control.scenes:
         raise InputError(
-            f"config.control.most_scenes is {config.control.most_scenes}; it must be at least config.control.scenes ({config.control.scenes})"
+            f"config.control.most_scenes is {config.control.most_scenes}; it must be at least config.control.scenes, "
+            f"{config.control.scenes}"
         )
     if config.clone.warmup >= config.clone.steps:
         raise InputError(f"config.clone.warmup is {config.clone.warmup}; it must be below config.clone.steps ({config.clone.steps})")

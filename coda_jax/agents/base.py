@@ -13,10 +13,11 @@ import numpy as np
 
 from coda_jax.scenes.spec import SceneSpec
 
-FACTORS = ("TASK", "SPATIAL", "ATTRIBUTE")
+SceneFactor = Literal["TASK", "SPATIAL", "ATTRIBUTE"]
 Factor = Literal["TASK", "SPATIAL", "ATTRIBUTE", "EXECUTION"]
-SPEC_FACTOR = {"TASK": "task", "SPATIAL": "spatial", "ATTRIBUTE": "attributes"}  # diagnosis to field of SceneSpec
-DIAGNOSED = {field: factor for factor, field in SPEC_FACTOR.items()}
+FACTORS: tuple[SceneFactor, ...] = ("TASK", "SPATIAL", "ATTRIBUTE")
+SPEC_FACTOR: dict[SceneFactor, str] = {"TASK": "task", "SPATIAL": "spatial", "ATTRIBUTE": "attributes"}  # to field of SceneSpec
+DIAGNOSED: dict[str, SceneFactor] = {field: factor for factor, field in SPEC_FACTOR.items()}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from coda_jax.agents.base import SPEC_FACTOR, Case
+from coda_jax.agents.base import SPEC_FACTOR, Case, SceneFactor
 from coda_jax.agents.scripted.regression import explain
 from coda_jax.scenes.families import read_goal
 from coda_jax.scenes.measures import MEASURES, measure
@@ -41,12 +41,12 @@ class Model:
     spread: np.ndarray
     explained: Mapping[str, Mapping[str, float]]
 
-    def shares(self, case: Case) -> dict[str, float]:
+    def shares(self, case: Case) -> dict[SceneFactor, float]:
         """Factor to its share, in [0, 1]; zeros where the regression says nothing."""
         found = self.explained.get(case.spec.scene_id, {})
         return {factor: found.get(field, 0.0) for factor, field in SPEC_FACTOR.items()}
 
-    def cause(self, case: Case, factor: str) -> str:
+    def cause(self, case: Case, factor: SceneFactor) -> str:
         """What of the factor differs most between the base and the scene, in units of the round's spread: "approach_gap_m:low"."""
         if factor == "TASK":
             return task_cause(case.base, case.spec)

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from coda_jax.agents.base import SPEC_FACTOR
-from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.agents.base import SPEC_FACTOR, SceneFactor
 from coda_jax.memory.causes import canonical
+from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.edits.verbs import VERBS, applicable, apply_edit
 from coda_jax.scenes.generation import EditStep, GenerationProgram, RoleNeed, to_text
 from coda_jax.scenes.measures import MEASURES, measure
@@ -30,7 +30,7 @@ _QUANTITIES = {canonical(f"{name}:{way}"): (name, sign) for name in MEASURES for
 class Difficulty:
     """A mode as the engine sees it: factor (TASK, SPATIAL, ATTRIBUTE), phase and cause (canonical or not) of its diagnoses."""
 
-    factor: str
+    factor: SceneFactor
     phase: str
     cause: str
 

@@ -1,0 +1,125 @@
+"""Stage "collect": the present policy on fresh training scenes and on edited variants of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coda_jax.agents.base import Case, Outcome, Trial
+from coda_jax.evaluation.trials import success_rate
+from coda_jax.loop import cloning, demonstrations
+from coda_jax.loop.journal import file_sha256
+from coda_jax.loop.rounds import outcomes as stored
+from coda_jax.loop.rounds import rows
+from coda_jax.loop.rounds.rollouts import Rollouts
+from coda_jax.loop.rounds.variants import Base, Batch, Made, random_variant, seed_of, verified
+from coda_jax.loop.run import Run
+from coda_jax.loop.seed_scenes import SceneSource
+from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim.replay import replay
+from coda_jax.sim.simulator import episode_of
+
+REDRAWS = 3  # of variants that are no fair task
+
+
+def name(round_number: int) -> str:
+    return f"r{round_number}.collect"
+
+
+def base_scenes(run: Run, round_number: int, source: SceneSource) -> list[Base]:
+    """The round's fresh scenes: those after the ones that demonstrations came from."""
+    count = run.config.rounds.bases
+    first = run.state.used + (round_number - 1) * count
+    return [Base(first + i, source.get(first + i).spec) for i in range(count)]
+
+
+def random_variants(run: Run, bases: list[Base], *seed: object, draw=random_variant) -> tuple[list[Made], Batch]:
+    """At most one valid variant of each base, in their order; ``draw`` makes a candidate of a base."""
+    batch = Batch()
+    rng = np.random.default_rng(np.random.SeedSequence([seed_of(run.config.seed, *seed)]))
+    waiting, found = list(bases), {}
+    for _ in range(REDRAWS):
+        candidates = []
+        for base in waiting:
+            made = draw(run, base, rng)
+            if made is None:
+                batch.refuse("nothing to edit")
+            else:
+                candidates.append(made)
+        for made in verified(run, candidates, batch, run.config.engine.repairs):
+            found[made.base.number] = made
+        waiting = [b for b in waiting if b.number not in found]
+        if not waiting:
+            break
+    return [found[b.number] for b in bases if b.number in found], batch
+
+
+def run_stage(run: Run, round_number: int) -> dict[str, Any]:
+    """Roll out bases and variants, keep the policy's own successes to learn from."""
+    config = run.config
+    state = cloning.restore(run, cloning.template(config))
+    assert state is not None, "cloning commits its last state"
+    with SceneSource(run) as source:
+        bases = base_scenes(run, round_number, source)
+        changes = source.store()
+    variants, batch = random_variants(run, bases, "collect", round_number)
+    specs = [(b.number, b.spec) for b in bases] + [(v.base.number, v.spec) for v in variants]
+    trials = [Trial(spec, (number, repeat)) for number, spec in specs for repeat in range(config.rounds.collect)]
+    rollouts = Rollouts(run, state.ema)
+    with rollouts.runner("collect", round_number, len(trials), "collect") as rollout_fn:
+        outcomes = rollout_fn(trials)
+    files = dict(changes["files"])
+    path = f"episodes/rollouts_r{round_number:02d}_collect.npz"
+    stored.save(run.folder / path, outcomes)
+    files[path] = file_sha256(run.folder / path)
+    own = _own_successes(run, round_number, outcomes)
+    if own:
+        files[own] = file_sha256(run.folder / own)
+    scenes = rows.SceneRows(run.memory.scene_ids())
+    for base in bases:
+        scenes.add(base.spec, "seed", round_number)
+    for made in variants:
+        scenes.add_made(made, "novelty", round_number)
+    k, n = success_rate(outcomes[: len(bases) * config.rounds.collect])
+    vk, vn = success_rate(outcomes[len(bases) * config.rounds.collect :])
+    run.say(f"round {round_number}: {k}/{n} on fresh training scenes, {vk}/{vn} on edited ones")
+    run.metrics.write("collect", round=round_number, k=k, n=n, edited_k=vk, edited_n=vn, refused=batch.refused)
+    run.charge(f"round_{round_number}", rollouts.physics_steps, rollouts.count)
+    assert run.state.checkpoint is not None
+    run.commit(
+        rows=[
+            *scenes.rows,
+            *rows.construction_rows(batch.history, round_number),
+            *rows.episode_rows(outcomes, "collect", round_number, run.state.checkpoint, path),
+        ],
+        **(changes | {"files": files}),
+        sim_steps=run.state.sim_steps + rollouts.physics_steps,
+    )
+    return {"done": len(outcomes), "unit": "rollouts"}
+
+
+def _own_successes(run: Run, round_number: int, outcomes: list[Outcome]) -> str | None:
+    """Store the first ``rounds.own`` successes as demonstrations, one of each scene before second ones; None without any."""
+    chosen = sorted((o for o in outcomes if o.success and not o.health), key=lambda o: o.trial.key[1])[: run.config.rounds.own]
+    if not chosen:
+        return None
+    from coda_jax.loop import parts
+
+    sim = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.train))
+    jobs = [(episode_of(o.trial.spec, run.config.horizon, o.trial.key), o.actions) for o in chosen]
+    again = sorted((t for t in replay(sim, jobs) if t.success), key=lambda t: t.episode.key)
+    if not again:
+        return None
+    path = f"episodes/own_r{round_number:02d}.npz"
+    demonstrations.store(run.folder / path, again, run.everything)
+    return path
+
+
+def cases(run: Run, round_number: int) -> list[Case]:
+    """Every collected rollout of the round beside its base scene, in the order of the rollouts."""
+    found = run.memory.scenes_of_round(round_number)
+    specs = {scene_id: spec for scene_id, (spec, _) in found.items()}
+    base: dict[str, SceneSpec] = {scene_id: specs[b] if b else spec for scene_id, (spec, b) in found.items()}
+    path = run.folder / f"episodes/rollouts_r{round_number:02d}_collect.npz"
+    return [Case(base[o.trial.spec.scene_id], o) for o in stored.load(path, specs)]

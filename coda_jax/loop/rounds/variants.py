@@ -1,0 +1,162 @@
+"""Edited scenes: drawn at random or made by a program, checked on physics, mended where only places are at fault."""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from coda_jax.agents.scripted.repair import Move, repair
+from coda_jax.loop import parts
+from coda_jax.loop.run import Run
+from coda_jax.scenes.edits.lock import edited_factors
+from coda_jax.scenes.edits.record import EditError
+from coda_jax.scenes.edits.verbs import VERBS, applicable, apply_edit
+from coda_jax.scenes.generation import GenerationProgram
+from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
+from coda_jax.scenes.lifting import bind, generate
+from coda_jax.scenes.spec import FACTORS, SceneSpec
+from coda_jax.sim.checks.record import Failure
+from coda_jax.sim.validity import check
+
+SECOND_FACTOR = 0.3  # share of random variants in which two factors are edited
+LEAST_MAGNITUDE = 0.2
+DRAWS = 6  # of verbs for one random variant
+
+
+@dataclasses.dataclass(frozen=True)
+class Base:
+    """A training scene that variants are made from; ``number`` is what the noise of its rollouts folds in."""
+
+    number: int
+    spec: SceneSpec
+
+
+@dataclasses.dataclass(frozen=True)
+class Made:
+    """An edited scene and how it was made. factor: of SceneSpec, None where more than one. level: of a program."""
+
+    base: Base
+    spec: SceneSpec
+    verbs: tuple[tuple[str, float], ...]
+    factor: str | None
+    level: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Built:
+    """One attempt to build a scene: the check that failed and the repair that was tried next (None: given up)."""
+
+    verb: str
+    level: float
+    failure: Failure
+    move: Move | None
+    accepted: bool
+
+
+@dataclasses.dataclass
+class Batch:
+    """made: valid variants. refused: reason to count. history: every failed check, for the engine's priors."""
+
+    made: list[Made] = dataclasses.field(default_factory=list)
+    refused: dict[str, int] = dataclasses.field(default_factory=dict)
+    history: list[Built] = dataclasses.field(default_factory=list)
+
+    def refuse(self, reason: str) -> None:
+        self.refused[reason] = self.refused.get(reason, 0) + 1
+
+
+def seed_of(*parts_: object) -> int:
+    """A number that stands for its parts, the same on every machine."""
+    return zlib.crc32("/".join(map(str, parts_)).encode())
+
+
+def random_variant(run: Run, base: Base, rng: np.random.Generator, factors: Sequence[str] = FACTORS) -> Made | None:
+    """An edit of one factor, or of two; verbs and magnitudes at random. None where no draw could be applied."""
+    spec, verbs = base.spec, []
+    chosen = list(rng.permutation(list(factors)))[: 2 if len(factors) > 1 and rng.random() < SECOND_FACTOR else 1]
+    for factor in chosen:
+        own = [name for name, v in VERBS.items() if v.factor == factor]
+        for name in rng.permutation(own)[:DRAWS]:
+            magnitude = round(float(rng.uniform(LEAST_MAGNITUDE, 1.0)), 3)
+            seed = int(rng.integers(2**31))
+            bound = applicable(spec, str(name), run.train, magnitude, seed)
+            if bound is not None:
+                spec = apply_edit(spec, str(name), bound, magnitude, seed, run.train)
+                verbs.append((str(name), magnitude))
+                break
+    changed = edited_factors(base.spec, spec)
+    if not changed:
+        return None
+    return Made(base, spec, tuple(verbs), changed[0] if len(changed) == 1 else None)
+
+
+def program_variant(run: Run, program: GenerationProgram, base: Base, level: float) -> Made | str:
+    """What the program makes of a base at a level, with the best binding that works; or why it makes nothing."""
+    reason = f"{program.edits[0].verb}: no object plays the roles"
+    for binding in bind(program, base.spec, run.train):
+        try:
+            spec = generate(program, base.spec, binding, seed_of("generate", run.config.seed, base.number), run.train, level)
+        except EditError as error:
+            reason = f"{program.edits[0].verb}: {str(error).split(':')[0]}"
+            continue
+        if not edited_factors(base.spec, spec):
+            reason = f"{program.edits[0].verb}: nothing changed"
+            continue
+        verbs = tuple((step.verb, round(step.magnitude(level), 6)) for step in program.edits)
+        return Made(base, spec, verbs, program.factor, level)
+    return reason
+
+
+def verified(run: Run, candidates: Sequence[Made], batch: Batch, repairs: int) -> list[Made]:
+    """The candidates that are fair tasks, in order; spatial ones are mended first where a check says how.
+
+    Adds to ``batch``: valid ones, refusals by check, and each failed check with the repair that was tried.
+    """
+    settings = parts.validity_of(run.config)
+    waiting = list(enumerate(candidates))
+    valid: dict[int, Made] = {}
+    moves: dict[int, tuple[Failure, Move]] = {}
+    for attempt in range(repairs + 1):
+        if not waiting:
+            break
+        reports = check([m.spec for _, m in waiting], run.train, settings)
+        again = []
+        for (number, made), report in zip(waiting, reports, strict=True):
+            verb, level = made.verbs[0][0], made.verbs[0][1]
+            if number in moves:
+                failure, move = moves.pop(number)
+                batch.history.append(Built(verb, level, failure, move, report.valid))
+            if report.valid:
+                valid[number] = made
+                continue
+            mended = _mended(run, made, report.failures) if attempt < repairs else None
+            if mended is None:
+                batch.history.append(Built(verb, level, report.failures[0], None, False))
+                batch.refuse(report.failures[0].check)
+            else:
+                after, failure, move = mended
+                moves[number] = failure, move
+                again.append((number, after))
+        waiting = again
+    made = [valid[number] for number in sorted(valid)]
+    batch.made.extend(made)
+    return made
+
+
+def _mended(run: Run, made: Made, failures: Sequence[Failure]) -> tuple[Made, Failure, Move] | None:
+    if made.factor != "spatial":  # moving things would break the lock of another factor
+        return None
+    for failure in failures:
+        found = repair(made.spec, [failure])
+        if found is None:
+            continue
+        spec, move = found
+        try:
+            refuse_held_out(spec, run.train)
+        except HeldOutContent:
+            continue
+        return dataclasses.replace(made, spec=spec), failure, move
+    return None
