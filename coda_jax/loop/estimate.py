@@ -12,6 +12,7 @@ from coda_jax import runtime
 from coda_jax.evaluation.terminal import duration
 from coda_jax.learning.dataset import MIN_ROWS, capacity_for
 from coda_jax.loop import evaluation, parts
+from coda_jax.loop.journal import read_commits
 from coda_jax.scenes.catalogue import Catalogue
 
 # Seconds on one core of a server CPU of 2023; the reader gets a rough figure, nothing depends on them.
@@ -45,7 +46,7 @@ def describe(config: settings.Config, workdir: Path) -> str:
     state_bytes = 4 * 4 * parameters  # parameters, their average, two moments
     memory = 0.9e9 + data_bytes + 2 * state_bytes + config.sim.worlds * _WORLD_BYTES
     disk = config.demos.count * 80 * _ROW_BYTES + (config.checkpoint.keep + 1) * state_bytes + films * 60e3
-    done = " (a run of this configuration is there and goes on)" if (workdir / "commits.jsonl").exists() else ""
+    done = " (a run of this configuration is there and goes on)" if read_commits(workdir) else ""
     lines = [
         f"run folder      {workdir}{done}",
         f"machine         {runtime.device_summary()}",

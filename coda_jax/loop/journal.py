@@ -1,7 +1,7 @@
-"""The commits of a run, one JSON line each: what is finished, which files belong to it, how long ``metrics.jsonl`` is.
+"""The commits of a run, in its ``memory.sqlite``: what is finished, which files belong to it, how long ``metrics.jsonl`` is.
 
-Files come first (synced, with their SHA-256), then the line that names them. At start the newest commit whose files are intact is taken;
-what a killed process wrote after it is removed.
+Files come first (synced, with their SHA-256), then one transaction with the stage's rows and the commit that names the files. At start
+the newest commit whose files are intact is taken; what a killed process wrote after it is removed.
 """
 
 from __future__ import annotations
@@ -9,18 +9,17 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import logging
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from coda_jax.evaluation.metrics import atomic_write
+from coda_jax.memory.rows import Row
+from coda_jax.memory.store import FILE, Memory
 
 log = logging.getLogger(__name__)
-FILE = "commits.jsonl"
 Count = Annotated[int, Field(ge=0)]
 
 
@@ -28,13 +27,14 @@ Count = Annotated[int, Field(ge=0)]
 class Commit:
     """Everything a run needs to go on.
 
-    done: finished stages. metrics_bytes: length of ``metrics.jsonl``. files: path in the run folder to SHA-256.
+    stage: that made it. done: finished stages. metrics_bytes: length of ``metrics.jsonl``. files: path in the run folder to SHA-256.
     checkpoint: step of the policy's checkpoint, with the SHA-256 of its folder. next_seed: first scene seed that was not tried.
     rejected: scenes by reason. accepted: valid scenes, the first ``used`` of which the planner tried. demos: certified demonstrations.
     planner: category to [successes, episodes]. causes: planner failures by cause. suites: evaluated ones. sim_steps: physics steps.
     compiles: executables built after the start. wall_s: time of committed work.
     """
 
+    stage: str = ""
     done: list[str] = dataclasses.field(default_factory=list)
     metrics_bytes: Count = 0
     files: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -76,49 +76,59 @@ def missing_or_changed(folder: Path, files: dict[str, str]) -> str | None:
 
 
 def read_commits(folder: Path) -> list[Commit]:
-    """The commits of a run folder, oldest first; a half-written or damaged line and what follows it are left out."""
-    path = folder / FILE
-    commits = []
-    if path.exists():
-        for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], 1):  # the last piece is empty or half-written
-            try:
-                commits.append(_COMMIT.validate_json(line))
-            except ValidationError as error:
-                log.warning("%s:%d is no commit (%s); it and what follows is left out", path, number, error.errors()[0]["msg"])
-                break
-    return commits
+    """The commits of a run folder, oldest first, also while it is being written; none where there is no memory yet.
+
+    Raises:
+      InputError: the memory is damaged.
+    """
+    if not (folder / FILE).exists():
+        return []
+    with Memory.reading(folder / FILE) as memory:
+        return list(_parsed(memory).values())
+
+
+def _parsed(memory: Memory) -> dict[int, Commit]:
+    """Commits by number, oldest first; a damaged one and what follows it are left out."""
+    found = {}
+    for stored in memory.commits():
+        try:
+            found[stored.number] = _COMMIT.validate_json(stored.body)
+        except ValidationError as error:
+            log.warning("%s: commit %d is not valid (%s); it and what follows is left out", memory.path, stored.number, _first(error))
+            break
+    return found
+
+
+def _first(error: ValidationError) -> str:
+    return error.errors()[0]["msg"]
 
 
 class Journal:
-    """The commits of one run folder. ``last`` is the newest intact one, an empty one for a new run.
+    """The commits of one run, in its memory. ``last`` is the newest intact one, an empty one for a new run.
 
     Args:
-      folder: the run folder. problem: what is wrong with a commit's files, or None; a commit with a problem is named in a warning and the
-        one before it taken, whose later lines are then cut away.
+      memory: open for writing. problem: what is wrong with a commit's files, or None; a commit with a problem is named in a warning and the
+        one before it taken. Later commits and all their rows are dropped, so that work that is done again is not stored twice.
     """
 
-    def __init__(self, folder: Path, problem: Callable[[Commit], str | None]):
-        self.path = folder / FILE
-        commits = read_commits(folder)
-        while commits and (found := problem(commits[-1])) is not None:
+    def __init__(self, memory: Memory, problem: Callable[[Commit], str | None]):
+        self._memory = memory
+        commits = _parsed(memory)
+        while commits and (found := problem(commits[max(commits)])) is not None:
             log.warning("%s; going back to the commit before", found)
-            commits.pop()
-        self.last = commits[-1] if commits else Commit()
-        content = b"".join(_COMMIT.dump_json(c) + b"\n" for c in commits)
-        if self.path.exists() and self.path.read_bytes() != content:  # half-written or damaged lines are cut away
-            atomic_write(self.path, content)
+            del commits[max(commits)]
+        number = max(commits, default=0)
+        self.last = commits.get(number, Commit())
+        memory.truncate(number)
 
-    def append(self, commit: Commit) -> None:
-        """Add a commit; when this returns it is on the disk."""
-        new = not self.path.exists()
-        with self.path.open("ab") as file:
-            file.write(_COMMIT.dump_json(commit) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        if new:
-            folder = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+    def append(self, commit: Commit, rows: Iterable[Row] = ()) -> None:
+        """Store rows and the commit that they belong to in one transaction; when this returns they are on the disk.
+
+        Raises:
+          StoreError: a row does not fit what is stored; nothing is. OSError: the disk is full; nothing is stored.
+        """
+        with self._memory.transaction() as transaction:
+            for row in rows:
+                transaction.add(row)
+            transaction.commit(commit.stage, commit.metrics_bytes, _COMMIT.dump_json(commit).decode())
         self.last = commit

@@ -1,5 +1,6 @@
 """The whole job at its smallest: real scenes, physics, planner, training and rollouts; interrupted anywhere it ends the same."""
 
+import dataclasses
 import json
 import os
 import re
@@ -19,7 +20,8 @@ from coda_jax import runtime
 from coda_jax.evaluation.metrics import read_metrics, read_summary
 from coda_jax.evaluation.records import read_records
 from coda_jax.loop import cloning, coevolve, demonstrations, evaluate, evaluation, seed_scenes
-from coda_jax.loop.journal import Commit, Journal, read_commits
+from coda_jax.loop.journal import read_commits
+from coda_jax.memory.store import FILE, Memory
 from coda_jax.runtime import InputError, Stopped
 from tests.loop.small import EXPERIMENT, outcome, small_config
 
@@ -48,9 +50,10 @@ def parameters(config, folder):
 
 
 def rewind(folder: Path, keep) -> None:
-    """Cut the journal to the commits for which ``keep`` holds: what a kill before the next one leaves."""
-    lines = (folder / "commits.jsonl").read_bytes().splitlines(keepends=True)
-    (folder / "commits.jsonl").write_bytes(b"".join(line for line in lines if keep(json.loads(line))))
+    """Cut the memory to the commits for which ``keep`` holds: what a kill before the next one leaves."""
+    kept = [keep(dataclasses.asdict(commit)) for commit in read_commits(folder)]
+    with Memory.open(folder / FILE) as memory:
+        memory.truncate(kept.index(False) if False in kept else len(kept))
 
 
 def test_the_job_leaves_its_results(config, whole):
@@ -81,9 +84,9 @@ def test_nothing_compiles_for_new_scenes_goals_and_programs(whole):
 
 
 def test_a_finished_run_does_nothing_again(config, copy):
-    before = (copy / "commits.jsonl").read_bytes(), (copy / "metrics.jsonl").read_bytes()
+    before = read_commits(copy), (copy / "metrics.jsonl").read_bytes()
     coevolve.run(config, copy, dry_run=False)
-    assert ((copy / "commits.jsonl").read_bytes(), (copy / "metrics.jsonl").read_bytes()) == before
+    assert (read_commits(copy), (copy / "metrics.jsonl").read_bytes()) == before
 
 
 @pytest.mark.parametrize(
@@ -239,16 +242,34 @@ def test_a_disk_without_space_exits_3_and_names_the_bytes(config, copy, monkeypa
     assert read_commits(copy)[-1].demos == 4
 
 
-def test_a_damaged_journal_line_is_left_out(tmp_path, caplog):
-    journal = Journal(tmp_path, lambda _: None)
-    journal.append(Commit(demos=1))
-    journal.append(Commit(demos=2))
-    with (tmp_path / "commits.jsonl").open("ab") as file:
-        file.write(b'{"demos": -3}\n{"de')
-    assert Journal(tmp_path, lambda _: None).last.demos == 2
-    assert "commits.jsonl:3 is no commit" in caplog.text
-    assert len((tmp_path / "commits.jsonl").read_bytes().splitlines()) == 2
-    assert Journal(tmp_path, lambda c: "it is broken" if c.demos == 2 else None).last.demos == 1
+def test_a_damaged_memory_is_named_and_says_what_to_do(config, copy, monkeypatch, capsys):
+    path = copy / FILE
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    monkeypatch.setattr(command_line, "dispatch", lambda _: coevolve.run(config, copy, dry_run=False))
+    assert command_line.main(["--mode=doctor"]) == command_line.BAD_INPUT
+    assert re.search(r"memory.sqlite is damaged .*; restore it from a copy, or remove memory.sqlite,", capsys.readouterr().err)
+
+
+def test_a_full_disk_at_the_commit_exits_3(config, copy, monkeypatch, capsys):
+    rewind(copy, lambda c: c["demos"] <= 4)
+
+    def fill(memory: Memory):
+        memory.select(f"PRAGMA max_page_count = {memory.select('PRAGMA page_count')[0][0]}")
+        return memory
+
+    opened = Memory.open
+    monkeypatch.setattr(Memory, "open", lambda *arguments: fill(opened(*arguments)))
+    monkeypatch.setattr(command_line, "dispatch", lambda _: coevolve.run(config, copy, dry_run=False))
+    assert command_line.main(["--mode=doctor"]) == command_line.RESUMABLE
+    assert re.search(r"the disk is full .*memory.sqlite", capsys.readouterr().err)
+    assert read_commits(copy)[-1].demos == 4
+
+
+def test_a_folder_of_an_earlier_version_is_left_alone(config, tmp_path):
+    (tmp_path / "commits.jsonl").write_text('{"demos": 3}\n')
+    with pytest.raises(InputError, match="earlier version"):
+        coevolve.run(config, tmp_path, dry_run=False)
+    assert [p.name for p in tmp_path.iterdir()] == ["commits.jsonl"]
 
 
 @pytest.mark.slow
