@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_a_larger_magnitude_is_harder(name):
     for spec, binding in cases(name):
         values = [measure(edited(spec, name, binding, m))[verb.measure] for m in (0.0, *MAGNITUDES)]
         harder = values if verb.rises else [-v for v in values]
-        assert all(b >= a - 1e-5 for a, b in zip(harder, harder[1:], strict=False)), values
+        assert all(b >= a - 1e-5 for a, b in itertools.pairwise(harder)), values
         assert harder[-1] > harder[0] + 1e-3
 
 
