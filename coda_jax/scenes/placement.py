@@ -70,6 +70,11 @@ def gap(a: Footprint, b: Footprint) -> float:
     return min(_corner_distance(pa, b), _corner_distance(pb, a))
 
 
+def closer_than(a: Footprint, b: Footprint, least_m: float) -> bool:
+    """Whether the gap of two footprints is below a limit; their circles answer for most pairs."""
+    return math.hypot(a.x - b.x, a.y - b.y) < a.radius + b.radius + least_m and gap(a, b) < least_m
+
+
 def _corner_distance(points: np.ndarray, other: Footprint) -> float:
     c, s = math.cos(other.yaw), math.sin(other.yaw)
     local = (points - (other.x, other.y)) @ np.array([(c, -s), (s, c)])
@@ -105,7 +110,7 @@ def grasp_is_free(grasp: Grasp, x: float, y: float, yaw: float, centre_z: float,
     """Whether the open hand reaches the grasp without touching any other footprint that is tall enough to be hit."""
     fingers, palm = hand_boxes(grasp, x, y, yaw, centre_z)
     parts = (*fingers, palm)
-    return not any(o.top > part.bottom and gap(part, o) < 0.0 for part in parts for o in others)
+    return not any(o.top > part.bottom and closer_than(part, o, 0.0) for part in parts for o in others)
 
 
 def free_grasps(asset: Asset, x: float, y: float, yaw: float, bottom: float, others: list[Footprint]) -> tuple[Grasp, ...]:

@@ -11,7 +11,7 @@ from coda_jax.programs.expressions import Expr
 from coda_jax.scenes.arrange import BESIDE_SLACK_M, PLACE_GAP_M
 from coda_jax.scenes.at_start import true_at_start
 from coda_jax.scenes.families import beside_limit, can_hold, radius
-from coda_jax.scenes.placement import Footprint, free_grasps, gap, within_reach
+from coda_jax.scenes.placement import Footprint, closer_than, free_grasps, within_reach
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.tabletop import Tabletop
 
@@ -30,7 +30,7 @@ def trouble(spec: SceneSpec) -> str | None:
         if not (within_reach(x, y) if name in (target, reference) else on_table):
             return f"{name} would stand out of reach, at ({place.pos_m[0]:.2f}, {place.pos_m[1]:.2f})"
     for a, b in itertools.combinations(top.assets, 2):
-        if b in top.neighbours(a) and top.gap(a, b) < TOUCH_M:
+        if closer_than(top.shapes[a], top.shapes[b], TOUCH_M) and b in top.neighbours(a):
             return f"{a} and {b} would be {top.gap(a, b):.3f} m apart, at least {TOUCH_M:g} m are needed"
     if not can_hold(top.goal.relation, top.assets[target], top.assets[reference]):
         return f"{target} would not fit {'into' if top.goal.relation == 'inside' else 'onto'} {reference}"
@@ -41,7 +41,7 @@ def trouble(spec: SceneSpec) -> str | None:
         return f"no grasp of {target} would be free for the open hand"
     if top.goal.relation == "beside":
         return _beside_trouble(top)
-    near = [n for n in top.neighbours(reference) if n != target and top.gap(reference, n) < PLACE_GAP_M]
+    near = [n for n in top.neighbours(reference) if n != target and closer_than(top.shapes[reference], top.shapes[n], PLACE_GAP_M)]
     return f"{near[0]} would stand too close to {reference} to put something there" if near else None
 
 
@@ -65,7 +65,7 @@ def _beside_trouble(top: Tabletop) -> str | None:
     for angle in np.linspace(-math.pi, math.pi, _SIDES, endpoint=False):
         x, y = x0 + distance * math.cos(angle), y0 + distance * math.sin(angle)
         spot = Footprint(x, y, size, size, float(angle))
-        clear = within_reach(x, y) and all(gap(spot, o) >= PLACE_GAP_M for o in obstacles)
+        clear = within_reach(x, y) and not any(closer_than(spot, o, PLACE_GAP_M) for o in obstacles)
         if clear and free_grasps(asset, x, y, place.yaw_rad, 0.0, obstacles):
             return None
     return f"no free place for {target} beside {reference} would be left"

@@ -155,12 +155,9 @@ def _check_binding(spec: SceneSpec, chosen: Verb, binding: Mapping[str, str]) ->
     kinds = {n: a.kind for n, a in families.scaled_assets(spec).items()}
     if "obstacle" in chosen.needs and kinds[binding["obstacle"]] != "object":
         raise EditError(f"{binding['obstacle']} is fixed and cannot be moved: bind a free object as the obstacle")
-    if (used := {goal.target, goal.reference} & {n for r, n in binding.items() if r not in ("target", "reference")}) and set(
-        chosen.needs
-    ) - {"target", "reference"}:
-        raise EditError(
-            f"{' and '.join(sorted(used))} is the task's own: bind another object as {' or '.join(set(chosen.needs) - {'target', 'reference'})}"
-        )
+    extra = [r for r in chosen.needs if r not in ("target", "reference")]
+    if used := [r for r in extra if binding[r] in (goal.target, goal.reference)]:
+        raise EditError(f"{binding[used[0]]} is the task's own: bind another object as the {used[0]}")
 
 
 def _check_ranges(spec: SceneSpec, who: str) -> None:
