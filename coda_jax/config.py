@@ -121,11 +121,12 @@ def default(preset: str = "cpu") -> Config:
             "rounds": {
                 "count": 0,  # rounds of co-evolution after cloning
                 "bases": 48,  # fresh training scenes that a round's variants are made from
+                "collect": 2,  # rollouts of each base and of its edited variant
                 "environments": 32,  # accepted environments of a round
                 "demos": 2,  # certified demonstrations of each
                 "own": 64,  # most successful rollouts of the policy itself that a round learns from (filtered cloning)
                 "rollouts": 4,  # of each environment before and after the training
-                "steps": 1500,  # updates of a round
+                "steps": 1500,  # updates between measurements; a round has one such block, or more under the schedule
                 "learning_rate": 3e-4,
                 "warmup": 50,
             },
@@ -155,6 +156,13 @@ def default(preset: str = "cpu") -> Config:
                 "replay": 0.10,  # share that repeats mastered and retired modes
                 "ucb": 1.0,  # exploration coefficient
                 "mastered": 0.8,  # success from which a mode counts as mastered
+            },
+            "schedule": {
+                "kind": "adaptive",  # adaptive: by what is in band and what still moves; fixed: after most_updates
+                "least_modes": 8,  # fewer in band end the round
+                "window": 2000,  # updates over which progress is judged
+                "least_gain": 0.02,  # success on in-band environments that counts as progress
+                "most_updates": 6000,  # of one round
             },
             "evaluate": {
                 "split": "validation",  # test suites are read once, when everything is fixed
@@ -323,6 +331,7 @@ AT_LEAST: dict[str, float] = {
     "checkpoint.keep": 1,
     "rounds.count": 0,
     "rounds.bases": 2,
+    "rounds.collect": 1,
     "rounds.environments": 1,
     "rounds.demos": 1,
     "rounds.own": 0,
@@ -348,6 +357,10 @@ AT_LEAST: dict[str, float] = {
     "allocation.replay": 0,
     "allocation.ucb": 0,
     "allocation.mastered": 0,
+    "schedule.least_modes": 0,
+    "schedule.window": 1,
+    "schedule.least_gain": 0,
+    "schedule.most_updates": 1,
     "evaluate.scenes": 0,
     "evaluate.seeds": 1,
     "evaluate.films": 0,
@@ -359,6 +372,7 @@ RANGES = ("validity.density_kg_m3", "validity.scale", "validity.longest_m", "val
 ONE_OF: dict[str, tuple[str, ...]] = {
     "family": ("pick_place",),
     "strategy": STRATEGIES,
+    "schedule.kind": ("adaptive", "fixed"),
     "sim.backend": ("auto", "native", "mjx"),
     "evaluate.split": ("validation", "test"),
     "evaluate.suites": SUITES,

@@ -28,7 +28,9 @@ _MULTIPLE = 256  # rows of the language set are padded to it
 
 def dataset(config: settings.Config, demos: Sequence[Demonstration], encoder: TextEncoder) -> Dataset:
     """The table of the demonstrations, with room for as many as the run collects: its shapes are known before there are any."""
-    return build(demos, encoder.encode, least_rows=config.demos.count * config.horizon, least_episodes=config.demos.count)
+    each_round = config.rounds.environments * config.rounds.demos + config.rounds.own
+    most = config.demos.count + config.rounds.count * each_round
+    return build(demos, encoder.encode, least_rows=most * config.horizon, least_episodes=most)
 
 
 def language(config: settings.Config, catalogue: Catalogue, encoder: TextEncoder) -> LanguageSet | None:

@@ -14,7 +14,7 @@ from coda_jax.evaluation.terminal import duration, print_suites
 from coda_jax.learning.encoders.minilm import weights_folder
 from coda_jax.loop import estimate, evaluation, parts
 from coda_jax.loop.run import Run, opened
-from coda_jax.loop.stages import STAGES, run_stage
+from coda_jax.loop.stages import next_stage, run_stage
 from coda_jax.loop.warm_up import warm_up
 
 
@@ -36,15 +36,16 @@ def run(config: settings.Config, workdir: Path, dry_run: bool) -> None:
 
 def _stages(job: Run) -> None:
     job.say(f"{runtime.device_summary()}; {job.folder}")
-    left = [stage for stage in STAGES if stage.name not in job.state.done]
-    if left:
+    stage = next_stage(job.config, job.state)
+    if stage is not None:
         if job.state.done or job.state.files:
-            job.say(f"going on with {left[0].name}")
+            job.say(f"going on with {stage.name}")
         warm_up(job)
         job.warmed_up()
         runtime.check_stop()
-        for stage in left:
-            run_stage(job, stage)
+    while stage is not None:
+        run_stage(job, stage)
+        stage = next_stage(job.config, job.state)
     finish(job)
 
 

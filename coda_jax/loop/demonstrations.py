@@ -108,7 +108,7 @@ def _wave(run: Run, sim: Any, source: SceneSource, wanted: int, progress: Progre
     changes = source.store()
     files = changes["files"]
     name = f"episodes/demos_{sum(n.startswith('episodes/demos_') for n in files):04d}.npz"
-    _store(run.folder / name, [t for t in finished if t.success], run.everything)
+    store(run.folder / name, [t for t in finished if t.success], run.everything)
     files[name] = file_sha256(run.folder / name)
     steps = sim.physics_steps - steps
     run.charge(NAME, steps, len(finished))
@@ -123,7 +123,7 @@ def _judge(finished: list[Trajectory], kept: int) -> None:
         raise InputError(f"the planner solved {kept} of {len(finished)} scenes ({listed}): check config.planner, config.noise and horizon")
 
 
-def _store(path: Path, trajectories: list[Trajectory], catalogue: Catalogue) -> None:
+def store(path: Path, trajectories: list[Trajectory], catalogue: Catalogue) -> None:
     """One npz of a wave: time axes joined, one JSON row of words and roles per episode, generalised coordinates to render again."""
     demos = [to_demonstration(t, catalogue) for t in trajectories]
     arrays: dict[str, np.ndarray] = {"length": np.array([len(d.actions) for d in demos])}
@@ -143,9 +143,9 @@ def _store(path: Path, trajectories: list[Trajectory], catalogue: Catalogue) -> 
 
 
 def load(folder: Path, state: Commit) -> list[Demonstration]:
-    """The demonstrations of a commit, in the order of their scenes."""
+    """Demonstrations of a commit, and successes of the policy itself to learn from, file by file."""
     found = []
-    for name in sorted(n for n in state.files if n.startswith("episodes/demos_")):
+    for name in sorted(n for n in state.files if n.startswith(("episodes/demos_", "episodes/own_"))):
         with np.load(folder / name, allow_pickle=False) as file:
             arrays = dict(file)
         rows = json.loads(arrays["rows"].tobytes())

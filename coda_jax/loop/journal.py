@@ -23,15 +23,28 @@ log = logging.getLogger(__name__)
 Count = Annotated[int, Field(ge=0)]
 
 
-@dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
+_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Environment:
+    """An accepted environment of a round. number: of its base, which the noise of its rollouts folds in. mode_id: what it practises."""
+
+    scene_id: str
+    number: Count
+    mode_id: str | None
+
+
+@dataclass(frozen=True, config=_STRICT)
 class Commit:
     """Everything a run needs to go on.
 
     stage: that made it. done: finished stages. metrics_bytes: length of ``metrics.jsonl``. files: path in the run folder to SHA-256.
     checkpoint: step of the policy's checkpoint, with the SHA-256 of its folder. next_seed: first scene seed that was not tried.
     rejected: scenes by reason. accepted: valid scenes, the first ``used`` of which the planner tried. demos: certified demonstrations.
-    planner: category to [successes, episodes]. causes: planner failures by cause. suites: evaluated ones. sim_steps: physics steps.
-    compiles: executables built after the start. wall_s: time of committed work.
+    planner: category to [successes, episodes]. causes: planner failures by cause. suites: evaluated ones, as "before/id".
+    environments: of each round that has them. blocks: trainings finished in rounds. ended_rounds: rounds that the schedule has ended.
+    sim_steps: physics steps. compiles: executables built after the start. wall_s: time of committed work.
     """
 
     stage: str = ""
@@ -48,6 +61,9 @@ class Commit:
     planner: dict[str, list[Count]] = dataclasses.field(default_factory=dict)
     causes: dict[str, Count] = dataclasses.field(default_factory=dict)
     suites: list[str] = dataclasses.field(default_factory=list)
+    environments: dict[str, list[Environment]] = dataclasses.field(default_factory=dict)
+    blocks: Count = 0
+    ended_rounds: Count = 0
     sim_steps: Count = 0
     compiles: Count = 0
     wall_s: float = 0.0

@@ -25,7 +25,7 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.suites import frozen_scenes
 
 CHECKPOINTS = "checkpoints"
-_STAGE_FILES = re.compile(r"(scenes|demos)_\d{4}\.(jsonl|npz)")
+_STAGE_FILES = re.compile(r"(scenes|demos|own|rollouts)_r?\d{2,4}(_[a-z]+)?\.(jsonl|npz)")
 
 
 class Run:

@@ -8,15 +8,14 @@ import numpy as np
 
 from coda_jax.agents.base import Case, Outcome, Trial
 from coda_jax.evaluation.trials import success_rate
-from coda_jax.loop import cloning, demonstrations
+from coda_jax.loop import cloning, demonstrations, parts
 from coda_jax.loop.journal import file_sha256
 from coda_jax.loop.rounds import outcomes as stored
-from coda_jax.loop.rounds import rows
+from coda_jax.loop.rounds import recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.rounds.variants import Base, Batch, Made, random_variant, seed_of, verified
 from coda_jax.loop.run import Run
 from coda_jax.loop.seed_scenes import SceneSource
-from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.replay import replay
 from coda_jax.sim.simulator import episode_of
 
@@ -29,8 +28,17 @@ def name(round_number: int) -> str:
 
 def base_scenes(run: Run, round_number: int, source: SceneSource) -> list[Base]:
     """The round's fresh scenes: those after the ones that demonstrations came from."""
-    count = run.config.rounds.bases
-    first = run.state.used + (round_number - 1) * count
+    return _fresh(run, round_number, source, 0, run.config.rounds.bases)
+
+
+def test_scenes(run: Run, round_number: int, source: SceneSource) -> list[Base]:
+    """Further fresh scenes, for control tests alone: on these no level was searched and no failure was picked."""
+    return _fresh(run, round_number, source, run.config.rounds.bases, run.config.control.most_scenes)
+
+
+def _fresh(run: Run, round_number: int, source: SceneSource, skip: int, count: int) -> list[Base]:
+    each = run.config.rounds.bases + run.config.control.most_scenes
+    first = run.state.used + (round_number - 1) * each + skip
     return [Base(first + i, source.get(first + i).spec) for i in range(count)]
 
 
@@ -76,7 +84,7 @@ def run_stage(run: Run, round_number: int) -> dict[str, Any]:
     own = _own_successes(run, round_number, outcomes)
     if own:
         files[own] = file_sha256(run.folder / own)
-    scenes = rows.SceneRows(run.memory.scene_ids())
+    scenes = rows.SceneRows(recall.scene_ids(run.memory))
     for base in bases:
         scenes.add(base.spec, "seed", round_number)
     for made in variants:
@@ -88,11 +96,9 @@ def run_stage(run: Run, round_number: int) -> dict[str, Any]:
     run.charge(f"round_{round_number}", rollouts.physics_steps, rollouts.count)
     assert run.state.checkpoint is not None
     run.commit(
-        rows=[
-            *scenes.rows,
-            *rows.construction_rows(batch.history, round_number),
-            *rows.episode_rows(outcomes, "collect", round_number, run.state.checkpoint, path),
-        ],
+        *scenes.rows,
+        *rows.construction_rows(batch.history, round_number),
+        *rows.episode_rows(outcomes, "collect", round_number, run.state.checkpoint, path),
         **(changes | {"files": files}),
         sim_steps=run.state.sim_steps + rollouts.physics_steps,
     )
@@ -104,8 +110,6 @@ def _own_successes(run: Run, round_number: int, outcomes: list[Outcome]) -> str 
     chosen = sorted((o for o in outcomes if o.success and not o.health), key=lambda o: o.trial.key[1])[: run.config.rounds.own]
     if not chosen:
         return None
-    from coda_jax.loop import parts
-
     sim = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.train))
     jobs = [(episode_of(o.trial.spec, run.config.horizon, o.trial.key), o.actions) for o in chosen]
     again = sorted((t for t in replay(sim, jobs) if t.success), key=lambda t: t.episode.key)
@@ -118,8 +122,7 @@ def _own_successes(run: Run, round_number: int, outcomes: list[Outcome]) -> str 
 
 def cases(run: Run, round_number: int) -> list[Case]:
     """Every collected rollout of the round beside its base scene, in the order of the rollouts."""
-    found = run.memory.scenes_of_round(round_number)
-    specs = {scene_id: spec for scene_id, (spec, _) in found.items()}
-    base: dict[str, SceneSpec] = {scene_id: specs[b] if b else spec for scene_id, (spec, b) in found.items()}
+    scenes = recall.scenes(run.memory, round_number)
     path = run.folder / f"episodes/rollouts_r{round_number:02d}_collect.npz"
-    return [Case(base[o.trial.spec.scene_id], o) for o in stored.load(path, specs)]
+    specs = {scene_id: s.spec for scene_id, s in scenes.items()}
+    return [Case(recall.base_of(scenes, o.trial.spec.scene_id), o) for o in stored.load(path, specs)]

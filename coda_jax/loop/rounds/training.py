@@ -20,22 +20,17 @@ def training_of(run: Run) -> Training:
     )
 
 
-def first_step(run: Run, round_number: int) -> int:
-    """Update number before the round's first one; rounds count from 1."""
-    return run.config.clone.steps + (round_number - 1) * run.config.rounds.steps
-
-
-def run_training(run: Run, round_number: int) -> dict[str, Any]:
-    """Train ``rounds.steps`` updates, a checkpoint and a commit every ``checkpoint.every``."""
+def run_stage(run: Run, round_number: int) -> dict[str, Any]:
+    """Train one block of ``rounds.steps`` updates, a checkpoint and a commit every ``checkpoint.every``."""
     config, policy, training = run.config, parts.policy_of(run.config), training_of(run)
-    began = first_step(run, round_number)
+    began = config.clone.steps + run.state.blocks * config.rounds.steps
     data = cloning.dataset(config, demonstrations.load(run.folder, run.state), run.encoder)
     words = cloning.language(config, run.train, run.encoder)
     state = cloning.restore(run, cloning.template(config))
     assert state is not None and run.state.checkpoint is not None, "cloning commits its last state"
     if run.state.checkpoint == began:
         state = init_state(policy, training, state.ema)
-    seed = config.seed + 1_000_003 * round_number  # other batches than in earlier rounds
+    seed = config.seed + 1_000_003 * (1 + run.state.blocks)  # other batches than in earlier blocks
     with Progress(f"round {round_number}, training", training.steps, "updates") as progress:
         progress.skip(int(state.step))
 
@@ -57,4 +52,5 @@ def run_training(run: Run, round_number: int) -> dict[str, Any]:
             run.commit(checkpoint=step, checkpoint_sha256=checksum)
 
         updates.clone(policy, training, data, words, seed, state, show, save, config.checkpoint.every)
+    run.commit(blocks=run.state.blocks + 1)
     return {"done": training.steps, "unit": "updates", "demonstrations": int(data.size)}

@@ -1,0 +1,236 @@
+"""Stage "control": does the named factor hurt more than another one? Fresh scenes, fresh rollouts, one verdict for each program."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from coda_jax.agents.base import Outcome, Trial
+from coda_jax.evaluation.control_test import ControlResult, control_test, verdicts, wants_more
+from coda_jax.evaluation.trials import by_scene
+from coda_jax.loop import cloning, parts
+from coda_jax.loop.rounds import collect, recall, rows
+from coda_jax.loop.rounds.certify import certify
+from coda_jax.loop.rounds.rollouts import Rollouts
+from coda_jax.loop.rounds.variants import Base, Batch, Made, program_variant, seed_of, verified
+from coda_jax.loop.run import Run
+from coda_jax.loop.seed_scenes import SceneSource
+from coda_jax.memory.consolidate import next_version
+from coda_jax.memory.modes import current_modes
+from coda_jax.memory.programs import programs_of
+from coda_jax.memory.rows import ControlTest, Mode, PairCounts, Program
+from coda_jax.programs.sandbox import Sandbox
+from coda_jax.scenes.edits.verbs import apply_edit, matched
+from coda_jax.scenes.generation import GenerationProgram, evaluate_generation
+from coda_jax.scenes.spec import FACTORS
+
+OBSERVATION = "state"  # what the flow policy sees
+_STATUS = {"confirmed": "active", "refuted": "retired", "undecided": "candidate"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """A base scene's targeted variant and its control variant."""
+
+    target: Made
+    other: Made
+
+
+@dataclasses.dataclass
+class Test:
+    """One program under test. counts: base number to (k_target, k_control)."""
+
+    mode: Mode
+    row: Program
+    program: GenerationProgram
+    pairs: list[Pair] = dataclasses.field(default_factory=list)
+    counts: dict[int, tuple[int, int]] = dataclasses.field(default_factory=dict)
+    result: ControlResult | None = None
+
+
+def control_variant(run: Run, program: GenerationProgram, base: Base, target: Made) -> Made | None:
+    """The base edited by a verb of another factor, active for the policy's observations, at the same quantile of its range.
+
+    The factor is drawn first, then the verb, so that a factor with many verbs is not favoured.
+    """
+    first = target.verbs[0]
+    binding = {"target": base.spec.with_role("target")[0]}
+    seed = seed_of("control", run.config.seed, base.number)
+    offers = matched(first[0], OBSERVATION, base.spec, binding, run.train, first[1], seed)
+    rng = np.random.default_rng(np.random.SeedSequence([seed]))
+    for factor in rng.permutation([f for f in FACTORS if f != program.factor]):
+        own = [offer for offer in offers if offer[0].factor == factor]
+        if own:
+            verb, bound = own[int(rng.integers(len(own)))]
+            spec = apply_edit(base.spec, verb.name, bound, first[1], seed, run.train)
+            return Made(base, spec, ((verb.name, first[1]),), verb.factor, target.level)
+    return None
+
+
+def build_pairs(run: Run, program: GenerationProgram, level: float, bases: list[Base], count: int, batch: Batch) -> list[Pair]:
+    """Pairs of which both variants are valid and solved by the planner; at most ``count``, in the order of the bases."""
+    candidates: dict[int, tuple[Made, Made]] = {}
+    for base in bases:
+        target = program_variant(run, program, base, level)
+        if isinstance(target, str):
+            batch.refuse(target)
+            continue
+        other = control_variant(run, program, base, target)
+        if other is not None:
+            candidates[base.number] = target, other
+    # nothing is mended here: a repair would be a second change of the scene
+    targets = {m.base.number: m for m in verified(run, [t for t, _ in candidates.values()], batch, 0)}
+    others = {m.base.number: m for m in verified(run, [o for _, o in candidates.values()], batch, 0)}
+    pairs = [Pair(targets[n], others[n]) for n in candidates if n in targets and n in others][:count]
+    found, _, _ = certify(run, [m.spec for p in pairs for m in (p.target, p.other)], 1, 0, None, "planner on control variants")
+    solved = [bool(t) for t in found]
+    return [p for i, p in enumerate(pairs) if solved[2 * i] and solved[2 * i + 1]]
+
+
+def trials_of(pairs: list[Pair], n: int) -> list[Trial]:
+    """Both variants of every pair, ``n`` rollouts each with the same noise."""
+    return [Trial(made.spec, (made.base.number, r)) for p in pairs for made in (p.target, p.other) for r in range(n)]
+
+
+def pair_counts(pairs: list[Pair], outcomes: list[Outcome], n: int) -> dict[int, tuple[int, int]]:
+    """Base number to successes of both variants; pairs with a rollout that broke in the simulator are left out."""
+    counts = {}
+    for i, pair in enumerate(pairs):
+        own = outcomes[2 * n * i : 2 * n * (i + 1)]
+        halves = [next(iter(by_scene(half).values())) for half in (own[:n], own[n:])]
+        if all(healthy == n for _, healthy in halves):
+            counts[pair.target.base.number] = halves[0][0], halves[1][0]
+    return counts
+
+
+def judged(run: Run, counts: list[dict[int, tuple[int, int]]]) -> list[ControlResult]:
+    """Verdicts of the tests of one round together; every test needs a scene."""
+    settings, n = run.config.control, run.config.control.rollouts
+    results = [
+        control_test([t for t, _ in c.values()], [o for _, o in c.values()], n, least_drop=settings.least_drop, seed=run.config.seed)
+        for c in counts
+    ]
+    return verdicts(results, settings.false_discovery)
+
+
+def _tests(run: Run, round_number: int, sandbox: Sandbox) -> list[Test]:
+    """Programs of this round that no test has decided yet, in the order in which they were written."""
+    modes = {m.mode_id: m for m in current_modes(run.memory, run.config.family) if m.status != "removed"}
+    tests = []
+    for mode in modes.values():
+        row = recall.newest([p for p in programs_of(run.memory, mode.mode_id, "generation") if p.round == round_number])
+        if row is not None and row.verdict in (None, "undecided"):
+            tests.append(Test(mode, row, evaluate_generation(row.text, sandbox, run.train)))
+    diagnosed = recall.diagnosed_modes(run.memory, round_number)
+    tests.sort(key=lambda t: (-diagnosed.get(t.mode.mode_id, 0), t.mode.mode_id))
+    return tests[: run.config.control.modes]
+
+
+def run_stage(run: Run, round_number: int) -> dict[str, Any]:
+    """Test, top up what is undecided, store verdicts with their scenes and rollouts."""
+    config, settings = run.config, run.config.control
+    state = cloning.restore(run, cloning.template(config))
+    assert state is not None and run.state.checkpoint is not None, "cloning commits its last state"
+    batch, outcomes, purposes = Batch(), [], []
+    rollouts = Rollouts(run, state.ema)
+    with SceneSource(run) as source, Sandbox(parts.limits_of(config)) as sandbox:
+        tests = _tests(run, round_number, sandbox)
+        bases = collect.test_scenes(run, round_number, source) if tests else []
+        changes = source.store()
+        tested = 0
+        while tested < len(bases):
+            wave = bases[tested : tested + settings.scenes]
+            open_tests = [t for t in tests if t.result is None or wants_more(t.result, len(bases) - tested, settings.most_scenes)]
+            if not open_tests:
+                break
+            built = [build_pairs(run, t.program, t.program.level, wave, settings.scenes, batch) for t in open_tests]
+            trials = [trial for pairs in built for trial in trials_of(pairs, settings.rollouts)]
+            with rollouts.runner("control", round_number, len(trials), "control tests") as rollout_fn:
+                found = rollout_fn(trials)
+            position = 0
+            for test, pairs in zip(open_tests, built, strict=True):
+                size = 2 * settings.rollouts * len(pairs)
+                own = found[position : position + size]
+                position += size
+                test.pairs += pairs
+                test.counts |= pair_counts(pairs, own, settings.rollouts)
+            outcomes += found
+            purposes += ["control_target" if i // settings.rollouts % 2 == 0 else "control_other" for i in range(len(found))]
+            tested += len(wave)
+            ready = [t for t in tests if t.counts]
+            for test, result in zip(ready, judged(run, [t.counts for t in ready]), strict=True):
+                test.result = result
+            if not ready:
+                break
+    scenes = rows.SceneRows(recall.scene_ids(run.memory))
+    results, versions = [], []
+    for test in tests:
+        for pair in test.pairs:
+            scenes.add_made(pair.target, "control", round_number, mode_id=test.mode.mode_id, program_id=test.row.program_id)
+            scenes.add_made(pair.other, "control", round_number)
+        if test.result is None:
+            run.say(f"round {round_number}: no scene allowed a control test of {test.program.edits[0].verb}")
+            continue
+        results.append(_row(test, round_number, settings.rollouts))
+        versions += _verdict_rows(test, round_number)
+        _report(run, test, round_number)
+    run.charge(f"round_{round_number}", rollouts.physics_steps, rollouts.count)
+    run.commit(
+        *scenes.rows,
+        *(_episode(o, purpose, round_number, run.state.checkpoint) for o, purpose in zip(outcomes, purposes, strict=True)),
+        *results,
+        *versions,
+        **changes,
+        sim_steps=run.state.sim_steps + rollouts.physics_steps,
+    )
+    return {"done": len(outcomes), "unit": "rollouts"}
+
+
+def _episode(outcome: Outcome, purpose: Any, round_number: int, policy_step: int):
+    return rows.episode_rows([outcome], purpose, round_number, policy_step, None)[0]
+
+
+def _row(test: Test, round_number: int, n: int) -> ControlTest:
+    result = test.result
+    assert result is not None
+    specs = {p.target.base.number: p.target.base.spec.scene_id for p in test.pairs}
+    pairs = tuple(PairCounts(specs[number], k, other, n) for number, (k, other) in test.counts.items())
+    fields = (result.mean, result.low, result.high, result.p_value, result.verdict)
+    return ControlTest(test.mode.mode_id, test.mode.version, round_number, "test", pairs, *fields)
+
+
+def _verdict_rows(test: Test, round_number: int) -> list[Program | Mode]:
+    """The program with its verdict; a refuted diagnosis also retires its mode."""
+    assert test.result is not None
+    verdict = test.result.verdict
+    changed: list[Program | Mode] = [next_version(test.row, round_number, verdict=verdict, status=_STATUS[verdict])]
+    if verdict == "refuted":
+        changed.append(next_version(test.mode, round_number, status="removed"))
+    return changed
+
+
+def _report(run: Run, test: Test, round_number: int) -> None:
+    r = test.result
+    assert r is not None
+    run.say(
+        f"round {round_number}: {test.mode.factor}, {test.mode.phase}, {test.mode.cause}: {r.verdict}, {test.program.edits[0].verb} costs "
+        f"{100 * r.mean:+.0f} points beyond another factor ({100 * r.low:+.0f} .. {100 * r.high:+.0f}, {r.scenes} scenes)"
+    )
+    run.metrics.write(
+        "control_test",
+        round=round_number,
+        mode=test.mode.mode_id,
+        factor=test.mode.factor,
+        phase=test.mode.phase,
+        cause=test.mode.cause,
+        verb=test.program.edits[0].verb,
+        level=test.program.level,
+        mean=r.mean,
+        low=r.low,
+        high=r.high,
+        p=r.p_value,
+        verdict=r.verdict,
+        scenes=r.scenes,
+    )

@@ -1,0 +1,103 @@
+"""Stage "diagnose": why edited scenes failed, and which difficulty modes that makes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from coda_jax.agents.base import Case, Diagnosis, Outcome, Trial
+from coda_jax.agents.scripted.diagnoser import DiagnoserSettings, ScriptedDiagnoser, arms_of
+from coda_jax.loop import cloning
+from coda_jax.loop.rounds import collect, recall, rows
+from coda_jax.loop.rounds.rollouts import Rollouts
+from coda_jax.loop.run import Run
+from coda_jax.memory import rows as memory_rows
+from coda_jax.memory.consolidate import consolidate
+from coda_jax.memory.modes import current_modes
+
+
+def chosen_failures(run: Run, cases: list[Case]) -> list[tuple[int, Case]]:
+    """At most ``diagnose.failures`` failed rollouts of edited scenes, one of each scene, with their position among the rollouts.
+
+    Scenes whose base the policy solved come first: only there a reversion can show anything.
+    """
+    solved: Counter[str] = Counter()
+    for case in cases:
+        if case.spec.scene_id == case.base.scene_id and case.outcome.success:
+            solved[case.spec.scene_id] += 1
+    found: dict[str, tuple[int, Case]] = {}
+    for position, case in enumerate(cases):
+        edited = case.spec.scene_id != case.base.scene_id
+        if edited and not case.outcome.success and not case.outcome.health:
+            found.setdefault(case.spec.scene_id, (position, case))
+    ranked = sorted(found.values(), key=lambda item: (-solved[item[1].base.scene_id], item[0]))
+    return ranked[: run.config.diagnose.failures]
+
+
+def run_stage(run: Run, round_number: int) -> dict[str, Any]:
+    """Diagnose, merge the diagnoses into modes, store both."""
+    config = run.config
+    state = cloning.restore(run, cloning.template(config))
+    assert state is not None and run.state.checkpoint is not None, "cloning commits its last state"
+    cases = collect.cases(run, round_number)
+    failures = chosen_failures(run, cases)
+    settings = DiagnoserSettings(config.diagnose.rerollouts, config.diagnose.least_gain, config.diagnose.regression_weight)
+    rollouts = Rollouts(run, state.ema)
+    total = sum(len(arms_of(case)) for _, case in failures) * settings.rerollouts
+    reverts: list[Outcome] = []
+    with rollouts.runner("revert", round_number, total, "diagnose") as rollout_fn:
+
+        def watched(trials: Sequence[Trial]) -> list[Outcome]:
+            found = rollout_fn(trials)
+            reverts.extend(found)
+            return found
+
+        diagnoses = ScriptedDiagnoser(settings).diagnose([c for _, c in failures], cases, watched)
+    first = recall.episodes(run.memory, round_number, "collect")[0].episode_id if failures else 0
+    assert first is not None
+    records = [_record(first + position, d) for (position, _), d in zip(failures, diagnoses, strict=True)]
+    merged = consolidate(records, current_modes(run.memory, config.family), config.family, round_number)
+    scenes = rows.SceneRows(recall.scene_ids(run.memory))
+    for _, case in failures:
+        for spec in arms_of(case).values():
+            scenes.add(spec, "revert", round_number, case.base if spec.scene_id != case.base.scene_id else None)
+    for (_, case), diagnosis, record in zip(failures, diagnoses, records, strict=True):
+        run.metrics.write(
+            "diagnosis",
+            round=round_number,
+            episode=record.episode_id,
+            scene_id=case.spec.scene_id,
+            instruction=case.spec.task.instruction,
+            factor=diagnosis.factor,
+            phase=diagnosis.phase,
+            cause=diagnosis.cause,
+            confidence=diagnosis.confidence,
+            mode=merged.assignments.get(record.episode_id),
+            rollouts={arm: list(counts) for arm, counts in diagnosis.evidence.rollouts.items()},
+            shares=dict(diagnosis.evidence.shares),
+            margins={n: [m.value, m.step, m.threshold, m.unit] for n, m in diagnosis.evidence.margins.items()},
+        )
+    counts = Counter(d.factor for d in diagnoses)
+    run.say(f"round {round_number}: {len(diagnoses)} failures diagnosed: " + ", ".join(f"{f} {n}" for f, n in sorted(counts.items())))
+    run.charge(f"round_{round_number}", rollouts.physics_steps, rollouts.count)
+    run.commit(
+        *scenes.rows,
+        *rows.episode_rows(reverts, "revert", round_number, run.state.checkpoint, None),
+        *merged.modes,
+        *(_with_mode(r, merged.assignments) for r in records),
+        sim_steps=run.state.sim_steps + rollouts.physics_steps,
+    )
+    return {"done": len(diagnoses), "unit": "diagnoses"}
+
+
+def _record(episode_id: int, d: Diagnosis) -> memory_rows.Diagnosis:
+    margins = {f"{name}_{m.unit}": m.value for name, m in d.evidence.margins.items()}
+    steps = tuple(sorted({m.step for m in d.evidence.margins.values()}))
+    evidence = memory_rows.Evidence(steps, margins)
+    return memory_rows.Diagnosis(episode_id, d.factor, d.phase, d.cause or "execution", evidence, min(max(d.confidence, 0.0), 1.0))
+
+
+def _with_mode(record: memory_rows.Diagnosis, assignments: dict[int, str]) -> memory_rows.Diagnosis:
+    return dataclasses.replace(record, mode_id=assignments.get(record.episode_id))

@@ -1,0 +1,183 @@
+"""Stages "before" and "after": the same fresh rollouts round a training, Learning Values, and whether the round ends."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from coda_jax.agents.base import Outcome, Trial
+from coda_jax.evaluation.statistics import paired_difference
+from coda_jax.evaluation.trials import success_rate
+from coda_jax.loop import cloning, schedule, seed_scenes
+from coda_jax.loop.journal import Environment
+from coda_jax.loop.rounds import recall, rows
+from coda_jax.loop.rounds.rollouts import Rollouts
+from coda_jax.loop.run import Run
+from coda_jax.memory.band import in_band
+from coda_jax.memory.consolidate import next_version
+from coda_jax.memory.learning_value import learning_values, scene_gains
+from coda_jax.memory.modes import current_modes
+from coda_jax.memory.rows import Gain, LearningValue, Purpose
+from coda_jax.scenes.spec import SceneSpec, from_json
+
+
+def measured_scenes(run: Run, round_number: int) -> tuple[list[Environment], list[Environment]]:
+    """The round's environments, and control variants of its control tests, which are never trained on."""
+    environments = list(run.state.environments.get(str(round_number), []))
+    own = {e.scene_id for e in environments}
+    numbers = {scene.spec.scene_id: number for number, scene in enumerate(seed_scenes.load(run.folder, run.state))}
+    controls: dict[str, Environment] = {}
+    for episode in recall.episodes(run.memory, round_number, "control_other"):
+        if episode.scene_id in own or episode.scene_id in controls or len(controls) == run.config.rounds.environments:
+            continue
+        row = run.memory.scene(episode.scene_id)
+        assert row is not None and row.base_scene_id is not None, "control variants are stored with their bases"
+        controls[episode.scene_id] = Environment(episode.scene_id, numbers[row.base_scene_id], None)
+    return environments, list(controls.values())
+
+
+def _spec(run: Run, scene_id: str) -> SceneSpec:
+    row = run.memory.scene(scene_id)
+    assert row is not None, "environments are stored with their scenes"
+    return from_json(row.spec)
+
+
+def _roll_out(run: Run, round_number: int, moment: Purpose) -> tuple[list[Outcome], Rollouts]:
+    config = run.config
+    state = cloning.restore(run, cloning.template(config))
+    assert state is not None, "cloning commits its last state"
+    environments, controls = measured_scenes(run, round_number)
+    trials = [
+        Trial(_spec(run, e.scene_id), (e.number, repeat)) for e in (*environments, *controls) for repeat in range(config.rounds.rollouts)
+    ]
+    rollouts = Rollouts(run, state.ema)
+    with rollouts.runner("measure", round_number, len(trials), f"measure {moment}") as rollout_fn:
+        return rollout_fn(trials), rollouts
+
+
+def run_before(run: Run, round_number: int) -> dict[str, Any]:
+    """Fresh rollouts before the training: those that chose an environment are never its "before"."""
+    outcomes, rollouts = _roll_out(run, round_number, "before")
+    assert run.state.checkpoint is not None
+    run.charge(f"round_{round_number}", rollouts.physics_steps, rollouts.count)
+    run.commit(
+        *rows.episode_rows(outcomes, "before", round_number, run.state.checkpoint, None),
+        sim_steps=run.state.sim_steps + rollouts.physics_steps,
+    )
+    return {"done": len(outcomes), "unit": "rollouts"}
+
+
+def _successes(run: Run, round_number: int, purpose: str) -> dict[str, list[int]]:
+    """Scene id to successes of its rollouts: one list for each measurement (of each block), oldest first."""
+    counts: dict[str, dict[int, int]] = {}
+    for e in recall.episodes(run.memory, round_number, purpose):
+        own = counts.setdefault(e.scene_id, {})
+        own[e.policy_step] = own.get(e.policy_step, 0) + int(e.success and not e.health)
+    return {scene: [own[step] for step in sorted(own)] for scene, own in counts.items()}
+
+
+def run_after(run: Run, round_number: int, block: int) -> dict[str, Any]:
+    """The same rollouts after a block of training: Learning Value of every mode, and the schedule's decision."""
+    config = run.config
+    outcomes, rollouts = _roll_out(run, round_number, "after")
+    assert run.state.checkpoint is not None
+    environments, controls = measured_scenes(run, round_number)
+    n = config.rounds.rollouts
+    k_after = {e.scene_id: success_rate(outcomes[n * i : n * (i + 1)])[0] for i, e in enumerate((*environments, *controls))}
+    before = {scene: own[0] for scene, own in _successes(run, round_number, "before").items()}
+    ended = _decide(run, round_number, block, environments, before, k_after)
+    added: list[Any] = [*rows.episode_rows(outcomes, "after", round_number, run.state.checkpoint, None)]
+    if ended.start:
+        added += _values(run, round_number, environments, controls, before, k_after)
+    run.say(f"round {round_number}: {_summary(run, environments, before, k_after)}; {ended.reason}")
+    run.charge(f"round_{round_number}", rollouts.physics_steps, rollouts.count)
+    run.commit(
+        *added,
+        ended_rounds=round_number if ended.start else run.state.ended_rounds,
+        sim_steps=run.state.sim_steps + rollouts.physics_steps,
+    )
+    return {"done": len(outcomes), "unit": "rollouts"}
+
+
+def _summary(run: Run, environments: list[Environment], before: dict[str, int], after: dict[str, int]) -> str:
+    if not environments:
+        return "no environments"
+    n = run.config.rounds.rollouts
+    d = paired_difference([(after[e.scene_id] - before[e.scene_id]) / n for e in environments])
+    k0, k1 = (sum(c[e.scene_id] for e in environments) for c in (before, after))
+    total = n * len(environments)
+    return f"{k0}/{total} -> {k1}/{total} on its environments, {100 * d.mean:+.0f} points ({100 * d.low:+.0f} .. {100 * d.high:+.0f})"
+
+
+def _decide(
+    run: Run, round_number: int, block: int, environments: list[Environment], before: dict[str, int], after: dict[str, int]
+) -> schedule.Decision:
+    config, n = run.config, run.config.rounds.rollouts
+    modes: dict[str, list[str]] = {}
+    for e in environments:
+        if e.mode_id:
+            modes.setdefault(e.mode_id, []).append(e.scene_id)
+    inside = {m for m, scenes in modes.items() if in_band(sum(after[s] for s in scenes), n * len(scenes))}
+    updates = block * config.rounds.steps
+    if config.schedule.kind == "fixed":
+        plan: schedule.Fixed | schedule.Adaptive = schedule.Fixed(config.schedule.most_updates)
+    else:
+        plan = schedule.Adaptive(
+            config.schedule.least_modes, config.schedule.window, config.schedule.least_gain, most_updates=config.schedule.most_updates
+        )
+    scenes = [s for m in inside for s in modes[m]]
+    history = []
+    if before:
+        history.append(schedule.Measurement(0, len(inside), {s: (before[s], n) for s in scenes}))
+    earlier = _successes(run, round_number, "after")
+    for i in range(block - 1):
+        counts = {s: (earlier[s][i], n) for s in scenes if len(earlier.get(s, [])) > i}
+        history.append(schedule.Measurement((i + 1) * config.rounds.steps, len(inside), counts))
+    history.append(schedule.Measurement(updates, len(inside), {s: (after[s], n) for s in scenes}))
+    return schedule.next_round(plan, history)
+
+
+def _values(
+    run: Run,
+    round_number: int,
+    environments: list[Environment],
+    controls: list[Environment],
+    before: dict[str, int],
+    after: dict[str, int],
+) -> list[Any]:
+    """Rows of Learning Values and of the modes' new versions."""
+    n = run.config.rounds.rollouts
+
+    def gains(scenes: list[Environment]) -> np.ndarray:
+        return scene_gains([before[e.scene_id] for e in scenes], [after[e.scene_id] for e in scenes], n)
+
+    by_mode: dict[str, list[Environment]] = {}
+    for e in environments:
+        if e.mode_id:
+            by_mode.setdefault(e.mode_id, []).append(e)
+    values = learning_values({m: gains(scenes) for m, scenes in by_mode.items()}, {"controls": gains(controls)} if controls else {})
+    known = recall.modes_by_id(current_modes(run.memory, run.config.family))
+    added: list[Any] = []
+    for mode_id, value in values.items():
+        scenes = by_mode[mode_id]
+        pairs = tuple(Gain(e.scene_id, before[e.scene_id], after[e.scene_id], n) for e in scenes)
+        added.append(LearningValue(mode_id, round_number, pairs, value.gain, value.value))
+        k = sum(after[e.scene_id] for e in scenes)
+        mode = known[mode_id]
+        added.append(next_version(mode, round_number, severity=k / (n * len(scenes)), importance=mode.importance + value.value))
+        run.metrics.write(
+            "learning_value",
+            round=round_number,
+            mode=mode_id,
+            factor=mode.factor,
+            phase=mode.phase,
+            cause=mode.cause,
+            scenes=len(scenes),
+            before=sum(before[e.scene_id] for e in scenes),
+            after=k,
+            n=n * len(scenes),
+            **{k: v for k, v in dataclasses.asdict(value).items() if k != "scenes"},
+        )
+    return added

@@ -1,0 +1,196 @@
+"""Candidates for the environments of a round, one function for each kind of strategy: bases in, valid variants out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from coda_jax.agents.base import Trial
+from coda_jax.evaluation.trials import success_rate
+from coda_jax.loop import parts
+from coda_jax.loop.rounds import collect, recall
+from coda_jax.loop.rounds.rollouts import Rollouts
+from coda_jax.loop.rounds.variants import Base, Batch, Made, program_variant, random_variant, seed_of, verified
+from coda_jax.loop.run import Run
+from coda_jax.loop.strategies import STRATEGIES
+from coda_jax.memory.allocation import Allocation, ModeState, Status, allocate
+from coda_jax.memory.band import band_probability
+from coda_jax.memory.learning_value import LearningValue, credit
+from coda_jax.memory.modes import current_modes, learning_values
+from coda_jax.memory.programs import programs_of
+from coda_jax.memory.rows import Mode, Origin, Program
+from coda_jax.programs.sandbox import Sandbox
+from coda_jax.scenes.edits.verbs import applicable, apply_edit
+from coda_jax.scenes.generation import evaluate_generation
+from coda_jax.scenes.spec import FACTORS
+
+JITTER = 0.1  # of a program's level, so that its scenes differ in more than their base
+# Domain randomisation varies where things are and what they are like round the seeds, never what is asked.
+RANDOMISED = ("yaw", "reach", "distance", "mass", "friction", "size", "colour")
+MILD = 0.5  # largest magnitude of randomisation
+
+
+@dataclasses.dataclass(frozen=True)
+class Proposal:
+    """A candidate environment and what asked for it."""
+
+    made: Made
+    origin: Origin
+    mode: Mode | None = None
+    program: Program | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Ask:
+    """``count`` environments are wanted for a round, made from ``bases``; wave: how often was asked in this round before."""
+
+    run: Run
+    round_number: int
+    wave: int
+    bases: list[Base]
+    count: int
+
+    def seed(self, *what: object) -> tuple[object, ...]:
+        return (*what, self.round_number, self.wave)
+
+
+def seeds(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
+    """The fresh scenes themselves."""
+    made = [Made(b, b.spec, (), None) for b in ask.bases[: ask.count]]
+    batch.made.extend(made)
+    return [Proposal(m, "seed") for m in made]
+
+
+def _jittered(run: Run, base: Base, rng: np.random.Generator) -> Made | None:
+    spec, verbs = base.spec, []
+    for name in rng.permutation(RANDOMISED)[:3]:
+        magnitude, seed = round(float(rng.uniform(0.05, MILD)), 3), int(rng.integers(2**31))
+        bound = applicable(spec, str(name), run.train, magnitude, seed)
+        if bound is not None:
+            spec = apply_edit(spec, str(name), bound, magnitude, seed, run.train)
+            verbs.append((str(name), magnitude))
+    return Made(base, spec, tuple(verbs), None) if verbs else None
+
+
+def randomised(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
+    """Small changes of places and attributes round the fresh scenes."""
+    made, more = collect.random_variants(ask.run, ask.bases, *ask.seed("randomised"), draw=_jittered)
+    _merge(batch, more)
+    return [Proposal(m, "randomised") for m in made[: ask.count]]
+
+
+def _one_factor(run: Run, base: Base, rng: np.random.Generator) -> Made | None:
+    return random_variant(run, base, rng, (FACTORS[int(rng.integers(len(FACTORS)))],))
+
+
+def uniform(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
+    """Every factor, verb and magnitude alike."""
+    made, more = collect.random_variants(ask.run, ask.bases, *ask.seed("uniform"), draw=_one_factor)
+    _merge(batch, more)
+    return [Proposal(m, "novelty") for m in made[: ask.count]]
+
+
+def in_band(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
+    """Random edits of which those are kept whose success is likeliest to lie in the band, whatever the factor."""
+    made, more = collect.random_variants(ask.run, ask.bases, *ask.seed("in_band"), draw=_one_factor)
+    _merge(batch, more)
+    n = ask.run.config.rounds.rollouts
+    trials = [Trial(m.spec, (m.base.number, r)) for m in made for r in range(n)]
+    with rollouts.runner("band", ask.round_number, len(trials), "success of candidates") as rollout_fn:
+        outcomes = rollout_fn(trials)
+    counts = [success_rate(outcomes[n * i : n * (i + 1)]) for i in range(len(made))]
+    ranked = sorted(range(len(made)), key=lambda i: (-band_probability(*counts[i]), i))
+    return [Proposal(made[i], "novelty") for i in sorted(ranked[: ask.count])]
+
+
+def mode_states(run: Run, round_number: int) -> tuple[list[ModeState], dict[str, tuple[Mode, Program]]]:
+    """What allocation needs of every mode with a usable program, and these programs by mode.
+
+    Confirmed modes alone are targeted; while there are none, undecided ones.
+    """
+    known: dict[str, tuple[Mode, Program]] = {}
+    for mode in current_modes(run.memory, run.config.family):
+        program = recall.newest(programs_of(run.memory, mode.mode_id, "generation"))
+        fresh = STRATEGIES[run.config.strategy].remembers or (program is not None and program.round == round_number)
+        if mode.status != "removed" and program is not None and fresh:
+            known[mode.mode_id] = mode, program
+    confirmed = {m: pair for m, pair in known.items() if pair[1].verdict == "confirmed"}
+    known = confirmed or {m: pair for m, pair in known.items() if pair[1].verdict == "undecided"}
+    states = []
+    for mode_id, (mode, _) in known.items():
+        history = [(v.round, LearningValue(v.raw, v.shrunk, float("nan"), len(v.scenes))) for v in learning_values(run.memory, mode_id)]
+        earned = credit(history, round_number) if history else None
+        k, n = recall.latest_success(run.memory, mode_id)
+        mastered = mode.severity is not None and mode.severity >= run.config.allocation.mastered
+        status: Status = "mastered" if mastered else "active"
+        value, environments = (earned.mean, earned.scenes) if earned else (0.0, 0.0)
+        states.append(ModeState(mode_id, status, k, n, value, environments, max((r for r, _ in history), default=-1)))
+    return states, known
+
+
+def targeted(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
+    """What the allocation asks for: scenes of each mode's program at its level, replay of mastered modes, novelty."""
+    run, chosen = ask.run, ask.run.config.allocation
+    states, known = mode_states(run, ask.round_number)
+    plan = allocate(states, ask.count, chosen.novelty, chosen.replay, c=chosen.ucb)
+    if not ask.wave:
+        _log(ask, plan)
+    found: list[Proposal] = []
+    with Sandbox(parts.limits_of(run.config)) as sandbox:
+        groups: tuple[tuple[Origin, Mapping[str, int]], ...] = (("targeted", plan.targeted), ("replay", plan.replay))
+        for origin, counts in groups:
+            for mode_id, wanted in counts.items():
+                mode, program = known[mode_id]
+                found += [Proposal(m, origin, mode, program) for m in _of_program(ask, program, wanted, batch, sandbox)]
+    missing = ask.count - len(found)  # novelty, and what a program could not supply
+    if missing > 0:
+        taken = {p.made.base.number for p in found}
+        free = [b for b in ask.bases if b.number not in taken] or ask.bases
+        found += uniform(dataclasses.replace(ask, bases=free, count=missing), batch, rollouts)
+    return found[: ask.count]
+
+
+def _of_program(ask: Ask, row: Program, wanted: int, batch: Batch, sandbox: Sandbox) -> list[Made]:
+    """Valid scenes of a program, its level jittered by base."""
+    assert row.level is not None
+    run = ask.run
+    program = evaluate_generation(row.text, sandbox, run.train)
+    rng = np.random.default_rng(np.random.SeedSequence([seed_of(*ask.seed("targeted", run.config.seed, row.program_id))]))
+    made: list[Made] = []
+    order = [ask.bases[i] for i in rng.permutation(len(ask.bases))]
+    while order and len(made) < wanted:
+        some, order = order[: wanted - len(made)], order[wanted - len(made) :]
+        candidates = []
+        for base in some:
+            level = float(np.clip(round(row.level + rng.uniform(-JITTER, JITTER), 3), 0.0, 1.0))
+            variant = program_variant(run, program, base, level)
+            if isinstance(variant, str):
+                batch.refuse(variant)
+            else:
+                candidates.append(variant)
+        made += verified(run, candidates, batch, run.config.engine.repairs)
+    return made[:wanted]
+
+
+def _merge(batch: Batch, more: Batch) -> None:
+    batch.made.extend(more.made)
+    batch.history.extend(more.history)
+    for reason, n in more.refused.items():
+        batch.refused[reason] = batch.refused.get(reason, 0) + n
+
+
+def _log(ask: Ask, plan: Allocation) -> None:
+    ask.run.metrics.write(
+        "allocation", round=ask.round_number, targeted=dict(plan.targeted), replay=dict(plan.replay), novelty=plan.novelty
+    )
+
+
+PROPOSERS: dict[str, Callable[[Ask, Batch, Rollouts], list[Proposal]]] = {
+    "seeds": seeds,
+    "randomised": randomised,
+    "uniform": uniform,
+    "in_band": in_band,
+    "targeted": targeted,
+}

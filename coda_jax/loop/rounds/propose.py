@@ -1,0 +1,160 @@
+"""Stage "propose": generation programs for the round's difficulties, each with the level that lands in the band."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from coda_jax.agents.base import Trial
+from coda_jax.agents.scripted import engine
+from coda_jax.evaluation.trials import success_rate
+from coda_jax.loop import cloning, parts
+from coda_jax.loop.rounds import collect, recall, rows
+from coda_jax.loop.rounds.rollouts import Rollouts
+from coda_jax.loop.rounds.variants import Base, Batch, Made, program_variant, seed_of, verified
+from coda_jax.loop.run import Run
+from coda_jax.loop.seed_scenes import SceneSource
+from coda_jax.loop.strategies import STRATEGIES
+from coda_jax.memory.band import band_probability, in_band
+from coda_jax.memory.modes import current_modes
+from coda_jax.memory.programs import programs_of
+from coda_jax.memory.rows import Mode, Program, program_id_of
+from coda_jax.programs.sandbox import Sandbox
+from coda_jax.scenes.generation import GenerationProgram, evaluate_generation, to_text
+
+_START_LEVEL = 0.5  # of a text before its level was searched
+
+
+@dataclasses.dataclass
+class Search:
+    """A program whose level is searched. found: level to (successes, rollouts); variants: level to what was rolled out."""
+
+    mode: Mode
+    program: GenerationProgram
+    variants: dict[float, list[Made]]
+    found: dict[float, tuple[int, int]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def level(self) -> float | None:
+        """The level in the band whose success is nearest to one half; without one, the likeliest level; None where none is likely."""
+        inside = [level for level, (k, n) in self.found.items() if in_band(k, n)]
+        if inside:
+            return min(inside, key=lambda x: (abs(self.found[x][0] / self.found[x][1] - 0.5), x))
+        likely = {level: band_probability(k, n) for level, (k, n) in self.found.items() if n}
+        best = max(likely, key=lambda x: (likely[x], -x), default=None)
+        return best if best is not None and likely[best] >= 0.5 else None
+
+
+def wanted_modes(run: Run, round_number: int) -> list[Mode]:
+    """Modes to write programs for: those diagnosed in this round, the commonest first, then remembered ones by importance."""
+    diagnosed = recall.diagnosed_modes(run.memory, round_number)
+    known = recall.modes_by_id(current_modes(run.memory, run.config.family))
+    chosen = [known[mode_id] for mode_id in diagnosed if known[mode_id].status != "removed"]
+    if STRATEGIES[run.config.strategy].remembers:
+        older = [m for m in known.values() if m.mode_id not in diagnosed and m.status != "removed"]
+        older = [m for m in older if recall.newest(programs_of(run.memory, m.mode_id, "generation")) is not None]
+        chosen += sorted(older, key=lambda m: (-m.importance, m.mode_id))
+    return chosen[: run.config.engine.modes]
+
+
+def run_stage(run: Run, round_number: int) -> dict[str, Any]:
+    """Write, evaluate, build, roll out; store programs with their levels, scenes and what construction taught."""
+    config = run.config
+    state = cloning.restore(run, cloning.template(config))
+    assert state is not None and run.state.checkpoint is not None, "cloning commits its last state"
+    with SceneSource(run) as source:
+        bases = collect.base_scenes(run, round_number, source)
+        changes = source.store()
+    batch = Batch()
+    with Sandbox(parts.limits_of(config)) as sandbox:
+        searches = [_begin(run, mode, bases, batch, sandbox) for mode in wanted_modes(run, round_number)]
+        trials, owners = [], []
+        for search in searches:
+            for level, variants in search.variants.items():
+                for made in variants:
+                    for repeat in range(config.engine.rollouts):
+                        trials.append(Trial(made.spec, (made.base.number, repeat)))
+                        owners.append((search, level))
+        rollouts = Rollouts(run, state.ema)
+        with rollouts.runner("search", round_number, len(trials), "search levels") as rollout_fn:
+            outcomes = rollout_fn(trials)
+        for search in searches:
+            for level in search.variants:
+                own = [o for o, (s, at) in zip(outcomes, owners, strict=True) if s is search and at == level]
+                search.found[level] = success_rate(own)
+        programs = [p for p in (_program(run, s, round_number, sandbox) for s in searches) if p is not None]
+    scenes = rows.SceneRows(recall.scene_ids(run.memory))
+    for search in searches:
+        for variants in search.variants.values():
+            for made in variants:
+                scenes.add_made(made, "search", round_number, mode_id=search.mode.mode_id)
+        counts = {f"{level:g}": list(c) for level, c in search.found.items()}
+        shown = ", ".join(f"{level}: {k}/{n}" for level, (k, n) in counts.items())
+        mode = search.mode
+        run.say(f"round {round_number}: {mode.factor}, {mode.phase}, {mode.cause}: {search.program.edits[0].verb} at {shown}")
+        run.metrics.write(
+            "program", round=round_number, mode=mode.mode_id, verb=search.program.edits[0].verb, levels=counts, level=search.level
+        )
+    run.metrics.write("construction", round=round_number, valid=len(batch.made), refused=batch.refused)
+    run.charge(f"round_{round_number}", rollouts.physics_steps, rollouts.count)
+    run.commit(
+        *programs,
+        *scenes.rows,
+        *rows.construction_rows(batch.history, round_number),
+        *rows.episode_rows(outcomes, "search", round_number, run.state.checkpoint, None),
+        **changes,
+        sim_steps=run.state.sim_steps + rollouts.physics_steps,
+    )
+    return {"done": len(outcomes), "unit": "rollouts"}
+
+
+def _begin(run: Run, mode: Mode, bases: list[Base], batch: Batch, sandbox: Sandbox) -> Search:
+    """The mode's program, written anew or taken from memory, and its valid variants at every level."""
+    config = run.config
+    order = np.random.default_rng(np.random.SeedSequence([seed_of("search", config.seed, mode.mode_id)])).permutation(len(bases))
+    shuffled = [bases[i] for i in order]
+    remembered = recall.newest(programs_of(run.memory, mode.mode_id, "generation")) if STRATEGIES[config.strategy].remembers else None
+    texts = [remembered.text] if remembered is not None else _texts(run, mode, shuffled)
+    search = None
+    for text in texts:
+        program = evaluate_generation(text, sandbox, run.train)
+        search = Search(mode, program, {level: [] for level in config.engine.levels})
+        for level in config.engine.levels:
+            candidates: list[Made] = []
+            for base in shuffled:
+                made = program_variant(run, program, base, level)
+                if isinstance(made, str):
+                    batch.refuse(made)
+                else:
+                    candidates.append(made)
+                if len(candidates) == config.engine.scenes:
+                    break
+            search.variants[level] = verified(run, candidates, batch, config.engine.repairs)
+        if any(search.variants.values()):
+            return search
+    assert search is not None, "every factor has verbs"
+    return search
+
+
+def _texts(run: Run, mode: Mode, bases: list[Base]) -> list[str]:
+    """Program texts for a mode, the most promising first."""
+    known = recall.priors(run.memory) if STRATEGIES[run.config.strategy].remembers else {}
+    difficulty = engine.Difficulty(mode.factor, mode.phase, mode.cause)
+    verbs = engine.verbs_for(difficulty, [b.spec for b in bases[: run.config.engine.scenes]], run.train)
+    return [engine.write(difficulty, verb, _START_LEVEL, known) for verb in verbs]
+
+
+def _program(run: Run, search: Search, round_number: int, sandbox: Sandbox) -> Program | None:
+    """The next version of the program at its level, or None where nothing about it changed."""
+    level = search.level
+    text = to_text(search.program.with_level(level if level is not None else search.program.level))
+    evaluate_generation(text, sandbox, run.train)
+    program_id = program_id_of("generation", text)
+    known = next((p for p in programs_of(run.memory, search.mode.mode_id, "generation") if p.program_id == program_id), None)
+    if known is None:
+        return Program(program_id, 1, "generation", text, search.mode.mode_id, level, "candidate", None, round_number)
+    if known.level == level and known.round == round_number:
+        return None
+    return dataclasses.replace(known, version=known.version + 1, level=level, round=round_number)

@@ -1,0 +1,92 @@
+"""What stages read back from memory: scenes with their bases, modes, programs."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+
+from coda_jax.memory.rows import Episode, Mode, Program, Scene
+from coda_jax.memory.store import Memory
+from coda_jax.scenes.spec import SceneSpec, from_json
+
+
+@dataclasses.dataclass(frozen=True)
+class Remembered:
+    """A stored scene. row: as in memory; spec: read back."""
+
+    row: Scene
+    spec: SceneSpec
+
+
+def scene_ids(memory: Memory) -> list[str]:
+    """Ids of all stored scenes."""
+    return [scene_id for (scene_id,) in memory.select("SELECT scene_id FROM scenes")]
+
+
+def scenes(memory: Memory, round_number: int) -> dict[str, Remembered]:
+    """Scenes that were stored in a round, in the order stored."""
+    found = memory.rows(Scene, "WHERE round = ? ORDER BY s.rowid", (round_number,))
+    return {row.scene_id: Remembered(row, from_json(row.spec)) for row in found}
+
+
+def base_of(known: Mapping[str, Remembered], scene_id: str) -> SceneSpec:
+    """The scene that another one was edited from, itself for an unedited one."""
+    base = known[scene_id].row.base_scene_id
+    return known[base].spec if base is not None else known[scene_id].spec
+
+
+def episodes(memory: Memory, round_number: int, purpose: str) -> list[Episode]:
+    """Rollouts of a round and purpose, in the order stored."""
+    return memory.rows(Episode, "WHERE round = ? AND purpose = ? ORDER BY episode_id", (round_number, purpose))
+
+
+def modes_by_id(modes: list[Mode]) -> dict[str, Mode]:
+    return {m.mode_id: m for m in modes}
+
+
+def newest(programs: list[Program]) -> Program | None:
+    """The program of a mode to use: an active one before a candidate, the later version before the earlier; retired ones never."""
+    order = {"active": 1, "candidate": 0}
+    usable = [p for p in programs if p.status in order and p.level is not None]
+    return max(usable, key=lambda p: (order[p.status], p.round, p.version, p.program_id), default=None)
+
+
+def diagnosed_modes(memory: Memory, round_number: int) -> dict[str, int]:
+    """Modes that failures of a round were assigned to, with how many of them; the commonest first."""
+    found = memory.select(
+        "SELECT mode_id, count(*) FROM assignments JOIN episodes USING (episode_id) WHERE round = ? GROUP BY mode_id "
+        "ORDER BY count(*) DESC, mode_id",
+        (round_number,),
+    )
+    return dict(found)
+
+
+def priors(memory: Memory) -> dict[tuple[str, float], tuple[int, int]]:
+    """(verb, magnitude rounded up to a quarter) to (valid, built) scenes of one edit, of all rounds."""
+    counts: dict[tuple[str, float], list[int]] = {}
+
+    def count(verb: str, magnitude: float, valid: int, built: int) -> None:
+        own = counts.setdefault((verb, math.ceil(4 * magnitude) / 4), [0, 0])
+        own[0] += valid
+        own[1] += built
+
+    for verb, n in memory.select("SELECT verb, count(*) FROM constructions WHERE accepted = 0 AND repair IS NULL GROUP BY verb"):
+        name, _, magnitude = verb.partition("@")
+        count(name, float(magnitude or 0), 0, n)
+    for name, magnitude, n in memory.select(
+        "SELECT json_extract(verbs, '$[0].name'), json_extract(verbs, '$[0].magnitude'), count(*) FROM scenes "
+        "WHERE json_array_length(verbs) = 1 AND reason IS NULL GROUP BY 1, 2"
+    ):
+        count(name, float(magnitude), n, n)
+    return {key: (valid, built) for key, (valid, built) in sorted(counts.items())}
+
+
+def latest_success(memory: Memory, mode_id: str) -> tuple[int, int]:
+    """(successes, healthy rollouts) on the mode's scenes in the last round in which they were rolled out, searches and tests included."""
+    found = memory.select(
+        "SELECT e.round, sum(e.success AND e.health = 0), sum(e.health = 0) FROM episodes e JOIN scenes s USING (scene_id) "
+        "WHERE s.mode_id = ? GROUP BY e.round ORDER BY e.round DESC LIMIT 1",
+        (mode_id,),
+    )
+    return (found[0][1], found[0][2]) if found else (0, 0)

@@ -1,0 +1,26 @@
+"""Where the environments of a round come from: the arms that are compared, all on the same budgets (METHOD section 10)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Strategy:
+    """proposes: which function of loop/rounds/environments.py fills the round. diagnoses: failures become modes, programs and control
+    tests first. remembers: modes, programs and priors of earlier rounds count. imitates: the policy also learns from its own successes."""
+
+    proposes: str
+    diagnoses: bool = False
+    remembers: bool = False
+    imitates: bool = True
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "sft": Strategy("seeds", imitates=False),
+    "domain_randomization": Strategy("randomised"),
+    "uniform": Strategy("uniform"),
+    "success_rate": Strategy("in_band"),
+    "coda_no_memory": Strategy("targeted", diagnoses=True),
+    "coda": Strategy("targeted", diagnoses=True, remembers=True),
+}
