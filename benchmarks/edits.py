@@ -1,7 +1,8 @@
 """Which share of edited scenes passes the validity checks: ``python -m benchmarks.edits [--scenes=40]``.
 
 For every verb, over seed scenes and magnitudes: in how many scenes it applies, how many of the edited scenes are valid, and which check
-refused the others; in the last column, how many of the scenes of magnitude 1 the scripted planner solves. A table goes to stderr, one JSON object a line to stdout.
+refused the others; in the last column, how many of the scenes of magnitude 1 the scripted planner solves. A table goes to stderr, one
+JSON object a line to stdout.
 """
 
 from __future__ import annotations

@@ -234,6 +234,7 @@ AT_LEAST: dict[str, float] = {
     "sandbox.workers": 1,
     "scenes.pictures": 0,
     "validity.penetration_m": 0,
+    "validity.pedestal_m": 0,
     "validity.settle_s": 0.1,
     "validity.settle_move_m": 0,
     "validity.settle_tilt_rad": 0,
