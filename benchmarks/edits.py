@@ -1,7 +1,8 @@
 """Which share of edited scenes passes the validity checks: ``python -m benchmarks.edits [--scenes=40]``.
 
 For every verb, over seed scenes and magnitudes: in how many scenes it applies, how many of the edited scenes are valid, and which check
-refused the others. A table goes to stderr, one JSON object a line to stdout.
+refused the others; in the last column, how many of the scenes of magnitude 1 the scripted planner solves. A table goes to stderr, one
+JSON object a line to stdout.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _VERB = flags.DEFINE_string("verb", "", "One verb only.")
 def main(argv: list[str]) -> None:
     del argv
     runtime.setup()
+    from coda_jax.evaluation.freeze_suites import solve
     from coda_jax.loop import parts
     from coda_jax.scenes.catalogue import Catalogue
     from coda_jax.scenes.edits.verbs import VERBS, applicable, apply_edit
@@ -30,10 +32,11 @@ def main(argv: list[str]) -> None:
     from coda_jax.sim import validity
 
     train, everything = Catalogue("train"), Catalogue.all()
-    limits = parts.validity_of(settings.default())
+    config = settings.default()
+    limits, planner = parts.validity_of(config), parts.planner_of(config)
     bases = [sample_spec(train, "pick_place", "id", "train", seed) for seed in range(_SCENES.value)]
     versions = runtime.versions()
-    print(f"{'verb':20}{'applies':>9}{'':>3}" + "".join(f"{m:>9g}" for m in MAGNITUDES) + "  refused by", file=sys.stderr)
+    print(f"{'verb':20}{'applies':>9}{'':>3}" + "".join(f"{m:>9g}" for m in MAGNITUDES) + "   solved  refused by", file=sys.stderr)
     for name in [_VERB.value] if _VERB.value else VERBS:
         bindings = [applicable(spec, name, train) for spec in bases]
         jobs = [
@@ -47,10 +50,18 @@ def main(argv: list[str]) -> None:
         applies = sum(b is not None for b in bindings)
         shares = [sum(r.valid for (at, _), r in zip(jobs, reports, strict=True) if at == m) / max(applies, 1) for m in MAGNITUDES]
         reasons = ", ".join(f"{check} {n}" for check, n in refused.most_common())
-        print(f"{name:20}{applies:>5}/{len(bases):<6}" + "".join(f"{s:>9.0%}" for s in shares) + f"  {reasons}", file=sys.stderr)
+        hardest = [spec for (m, spec), r in zip(jobs, reports, strict=True) if m == MAGNITUDES[-1] and r.valid]
+        solved = 0
+        if hardest:
+            sim = parts.native_simulator(config, everything, parts.common_bucket(hardest, everything))
+            solved = solve(sim, hardest, planner, config.horizon).k
+        print(
+            f"{name:20}{applies:>5}/{len(bases):<6}" + "".join(f"{s:>9.0%}" for s in shares) + f"{solved:>5}/{len(hardest):<3}  {reasons}",
+            file=sys.stderr,
+        )
         for m, share in zip(MAGNITUDES, shares, strict=True):
             row = {"name": f"valid_share.{name}", "value": round(share, 4), "unit": "share", "magnitude": m, "scenes": applies}
-            print(json.dumps(row | {"of": len(bases), "refused": dict(refused), "versions": versions}))
+            print(json.dumps(row | {"of": len(bases), "refused": dict(refused), "solved_at_1": solved, "versions": versions}))
 
 
 if __name__ == "__main__":

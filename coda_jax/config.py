@@ -57,6 +57,7 @@ def default(preset: str = "cpu") -> Config:
             },
             "validity": {  # when a scene counts as a fair task
                 "penetration_m": 0.001,
+                "pedestal_m": 0.1,  # fixtures may stand this high above the table
                 "settle_s": 1.0,
                 "settle_move_m": 0.005,
                 "settle_tilt_rad": 0.087,
@@ -294,6 +295,7 @@ AT_LEAST: dict[str, float] = {
     "sandbox.workers": 1,
     "scenes.pictures": 0,
     "validity.penetration_m": 0,
+    "validity.pedestal_m": 0,
     "validity.settle_s": 0.1,
     "validity.settle_move_m": 0,
     "validity.settle_tilt_rad": 0,

@@ -24,6 +24,7 @@ SETTINGS = ValiditySettings(
     worlds=8,
     threads=1,
     penetration_m=0.001,
+    pedestal_m=0.1,
     settle_s=1.0,
     settle_move_m=0.005,
     settle_tilt_rad=math.radians(5),
@@ -125,8 +126,9 @@ def test_inside_the_table_gives_the_height_to_stand_at():
     failure = only(failures(at(BLOCK, bottom=-0.004), BOARD), "table")
     assert failure.amount == pytest.approx(0.004, abs=1e-9)
     assert f"raise it 0.004 m, to z = {HALF['block_1'][2]:.4f}" in failure.message
-    floating = only(failures(BLOCK, at(BOARD, bottom=0.03)), "table")
+    floating = only(failures(BLOCK, at(BOARD, bottom=0.13)), "table")
     assert floating.object == "board_1" and "lower it 0.030 m" in floating.message
+    assert not failures(BLOCK, at(BOARD, bottom=0.13 - floating.amount))  # as on a pedestal
 
 
 def test_a_floating_thing_falls():

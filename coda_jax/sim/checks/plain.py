@@ -68,9 +68,13 @@ def _table(spec: SceneSpec, name: str, asset: Asset, settings: ValiditySettings)
     if bottom < -settings.penetration_m:
         message = f"{name} is {-bottom:.3f} m inside the table: raise it {-bottom:.3f} m, to z = {asset.half_extent_m[2]:.4f}"
         yield Failure("table", name, "table", -bottom, "m", message)
-    elif asset.kind != "object" and bottom > settings.penetration_m:
-        message = f"{name} is fixed {bottom:.3f} m above the table: lower it {bottom:.3f} m, to z = {asset.half_extent_m[2]:.4f}"
-        yield Failure("table", name, "table", bottom, "m", message)
+    elif asset.kind != "object" and bottom > settings.pedestal_m + settings.penetration_m:
+        high = bottom - settings.pedestal_m
+        message = (
+            f"{name} is fixed {bottom:.3f} m above the table, at most {settings.pedestal_m:g} m, as on a pedestal, are fair: "
+            f"lower it {high:.3f} m, to z = {settings.pedestal_m + asset.half_extent_m[2]:.4f}"
+        )
+        yield Failure("table", name, "table", high, "m", message)
 
 
 def _scale(attribute: ObjectAttributes, asset: Asset, settings: ValiditySettings) -> Iterator[Failure]:

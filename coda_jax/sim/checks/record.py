@@ -28,8 +28,9 @@ class ValiditySettings:
     """Thresholds.
 
     worlds: scenes that settle together (W); threads: of the physics pool, 0 for one per core.
-    penetration_m: deepest overlap, and deepest a bounding box may reach below the table. settle_s: physics time before the looks at
-    settle_move_m (of the centre), settle_tilt_rad (of the upright axis) and settle_speed_m_s.
+    penetration_m: deepest overlap, and deepest a bounding box may reach below the table. pedestal_m: how high above the table a
+    fixture may stand, as on a pedestal. settle_s: physics time before the looks at settle_move_m (of the centre), settle_tilt_rad (of
+    the upright axis) and settle_speed_m_s.
     density_kg_m3, scale, longest_m (longest side of a free object): plausible ranges. jaw_m: widest grasp the jaws take.
     workspace_x_m, workspace_y_m: where centres may stand. reach_m, reach_rad: largest error of the arm's solution at a waypoint.
     """
@@ -37,6 +38,7 @@ class ValiditySettings:
     worlds: int
     threads: int
     penetration_m: float
+    pedestal_m: float
     settle_s: float
     settle_move_m: float
     settle_tilt_rad: float
