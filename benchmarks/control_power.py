@@ -22,7 +22,7 @@ from coda_jax.loop.schedule import Adaptive, Measurement, next_round
 _TRIALS = flags.DEFINE_integer("trials", 1000, "Simulated tests of each row.", lower_bound=20)
 DESIGNS = ((8, 4, 0), (16, 8, 0), (16, 8, 32), (32, 8, 0))
 DROPS = (0.0, 0.1, 0.2, 0.3)
-SIMILARITY = (4.0, 8.0, math.inf)
+SIMILARITY = (1.0, 4.0, 8.0, math.inf)
 
 
 def _emit(name: str, k: int, n: int, **more: object) -> None:

@@ -7,11 +7,11 @@ import pytest
 
 from coda_jax.evaluation import control_power, control_test
 from coda_jax.evaluation.control_power import Population
-from coda_jax.evaluation.control_test import ControlResult
+from coda_jax.evaluation.control_test import ControlResult, Verdict
 from coda_jax.evaluation.statistics import wilson
 
 
-def _result(p_value: float, verdict="confirmed", scenes=16) -> ControlResult:
+def _result(p_value: float, verdict: Verdict = "confirmed", scenes=16) -> ControlResult:
     return ControlResult(0.2, 0.1, 0.3, p_value, verdict, scenes)
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from coda_jax.memory import allocation
-from coda_jax.memory.allocation import ModeState, allocate
+from coda_jax.memory.allocation import ModeState, Status, allocate
 
 
-def _mode(name, status="active", k=8, n=16, value=0.0, environments=10.0, replayed=-1) -> ModeState:
+def _mode(name: str, status: Status = "active", k=8, n=16, value=0.0, environments=10.0, replayed=-1) -> ModeState:
     return ModeState(name, status, k, n, value, environments, replayed)
 
 
@@ -79,7 +79,7 @@ def test_edge_cases():
 
 def test_sums_are_exact_and_order_does_not_matter():
     rng = np.random.default_rng(0)
-    kinds = ("active", "active", "mastered", "retired")
+    kinds: tuple[Status, ...] = ("active", "active", "mastered", "retired")
     for _ in range(200):
         modes = [
             _mode(f"m{i}", kinds[rng.integers(4)], int(rng.integers(17)), 16, float(rng.normal(0, 0.2)), float(rng.integers(3) * 5))

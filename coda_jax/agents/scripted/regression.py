@@ -1,9 +1,8 @@
 """Which factor of a scene explains failures: a grouped logistic regression over the scenes of a round.
 
 One ridge regression on all features; a factor's contribution is its Shapley share of the explained deviance over the 2^g subsets of
-factors. Unlike a group lasso it has no path to tune, does not let one of two correlated factors take all by chance, and has the same
-answer for any order of rows and columns. Whether a factor matters at all is a permutation test, valid for a few rows and for scenes
-that vary more than binomially.
+factors. Unlike a group lasso it has no path to tune, and does not let one of two correlated factors take all by chance. Whether a
+factor matters at all is a permutation test, valid for a few rows and for scenes that vary more than binomially.
 """
 
 from __future__ import annotations
@@ -65,8 +64,8 @@ def explain(
       features: [n, f] numbers that describe each scene, in any units. groups: [f] the factor of each column, at most 8 different.
       k: [n] successes (or booleans). trials: [n] rollouts of each row; 1 if None.
       reference: [f] or [n, f] features of the base scene that drops are measured from; the mean of the rows if None.
-      level: family-wise error rate of ``named``. permutations, resamples: of the test and of the interval. seed: of both; the same data and seed give the same
-        answer.
+      level: family-wise error rate of ``named``. permutations: of the tests, the smallest p-value is about their inverse. resamples:
+        of the intervals. seed: of both; the same data and seed give the same answer.
 
     Raises:
       ValueError: shapes that do not fit, non-finite features, counts outside 0..trials, or no or too many groups.
@@ -128,7 +127,7 @@ def _shares(
 
 
 def _permutation_p(z: np.ndarray, group: np.ndarray, k: np.ndarray, trials: np.ndarray, ridge: float, orders: np.ndarray) -> float:
-    """Share of permutations (the first of ``orders`` [p, n] is the identity) in which ``group`` explains as much of the residuals as it does."""
+    """Share of ``orders`` [p, n] of the residuals, the first being the true one, in which ``group`` explains at least as much."""
     others = np.hstack([np.ones((len(z), 1)), z[:, ~group]])
     beta = fit(z[:, ~group], k, trials, ridge=ridge)[0]
     p = sigmoid(others @ beta)
