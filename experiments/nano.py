@@ -1,0 +1,29 @@
+"""Every stage of a co-evolution in seconds, for tests and for looking at how a run is put together; its figures mean nothing.
+
+bash launch/local.sh --config=experiments/nano.py      (20 seconds after imports and compilation, two cores)
+"""
+
+from coda_jax import config as settings
+
+
+def get_config(variant: str = "") -> settings.Config:
+    if variant:
+        raise settings.InputError(f'nano has no variant "{variant}"')
+    config = settings.default("cpu")
+    config.update(
+        {
+            "horizon": 60,
+            "sim": {"worlds": 16},
+            "planner": {"speed": 1.0},
+            "demos": {"count": 16},
+            "policy": {"width": 32, "key_dim": 16},
+            "clone": {"steps": 100, "batch": 64, "language_batch": 32},
+            "rounds": {"count": 1, "bases": 8, "collect": 1, "environments": 4, "demos": 1, "own": 4, "rollouts": 2, "steps": 50, "warmup": 5},
+            "diagnose": {"failures": 4, "rerollouts": 2},
+            "engine": {"modes": 1, "levels": (0.5, 1.0), "scenes": 2, "rollouts": 1},
+            "control": {"modes": 1, "scenes": 4, "most_scenes": 8, "rollouts": 2},
+            "schedule": {"most_updates": 100},
+            "evaluate": {"scenes": 4, "films": 1},
+        }
+    )
+    return config
