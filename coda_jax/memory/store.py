@@ -122,7 +122,7 @@ class Memory:
     def _sql_transaction(self) -> Iterator[None]:
         if self._connection.in_transaction:
             raise StoreError("a transaction is open already: end it before the next one")
-        with connections.translated(self.path):
+        with connections.translated(self.path, decode=False):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
