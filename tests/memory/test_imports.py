@@ -48,11 +48,11 @@ def test_current_modes_and_programs_come_over_and_the_file_stays_as_it_was(path)
 @pytest.mark.parametrize(
     ("statements", "message"),
     [
-        (["CREATE TRIGGER evil AFTER INSERT ON scenes BEGIN DELETE FROM scenes; END"], "it has a trigger 'evil'"),
-        (["CREATE VIEW evil AS SELECT 1"], "it has a view 'evil'"),
-        (["CREATE VIRTUAL TABLE evil USING fts5(x)"], "it has a table 'evil"),
-        (["CREATE TABLE evil (x)"], "it has a table 'evil'"),
-        (["CREATE INDEX evil ON scenes (hex(spec))"], "it has a index 'evil'"),
+        (["CREATE TRIGGER evil AFTER INSERT ON scenes BEGIN DELETE FROM scenes; END"], "it holds the trigger 'evil'"),
+        (["CREATE VIEW evil AS SELECT 1"], "it holds the view 'evil'"),
+        (["CREATE VIRTUAL TABLE evil USING fts5(x)"], "it holds the table 'evil"),
+        (["CREATE TABLE evil (x)"], "it holds the table 'evil'"),
+        (["CREATE INDEX evil ON scenes (hex(spec))"], "it holds the index 'evil'"),
         (["DROP INDEX scenes_by_base"], "it lacks scenes_by_base"),
         (["ALTER TABLE modes ADD COLUMN evil TEXT"], "its table 'modes' is not as this version makes it"),
         (["PRAGMA user_version = 2"], "its format is 2, this version of coda_jax reads 1"),

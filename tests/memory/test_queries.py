@@ -109,6 +109,18 @@ def test_provenance_goes_back_to_the_seed_scene(memory):
             provenance(memory, unknown)
 
 
+@pytest.mark.parametrize("name", [name for name in QUERIES if name not in ("success by purpose, all rounds", "construction priors")])
+def test_rollouts_scenes_and_programs_are_reached_by_index(memory, name):
+    asked: list[str] = []
+    memory._connection.set_trace_callback(asked.append)
+    QUERIES[name](memory)
+    memory._connection.set_trace_callback(None)
+    plans = [row[3] for sql in asked for row in memory.select(f"EXPLAIN QUERY PLAN {sql}")]
+    assert plans
+    scans = [p for p in plans if p.startswith("SCAN") and p.split()[1] in ("e", "s", "d", "p", "a", "episodes", "scenes", "diagnoses")]
+    assert scans == []
+
+
 def test_a_round_of_queries_is_fast(tmp_path):
     with Memory.open(tmp_path / "memory.sqlite") as opened:
         fill(opened, episodes=5000, modes=250)

@@ -13,7 +13,7 @@ from coda_jax.memory.episodes import diagnoses_of
 from coda_jax.memory.modes import current_modes, history
 from coda_jax.memory.rows import ControlTest, Episode, Mode, PairCounts, Program, Scene
 from coda_jax.memory.store import Memory
-from coda_jax.memory.transaction import CODECS, FrozenScene, StoreError
+from coda_jax.memory.transaction import CODECS, FrozenSceneError, StoreError
 from coda_jax.runtime import InputError
 from tests.memory import made
 
@@ -108,7 +108,7 @@ def test_frozen_scenes_are_refused(tmp_path):
     frozen = {made.scene(0).scene_id}
     with Memory.open(tmp_path / "m.sqlite", frozen) as memory:
         for row in (made.scene(0), made.edited(1, made.scene(0))):
-            with pytest.raises(FrozenScene, match=f"{made.scene(0).scene_id} is in a frozen suite"), memory.transaction() as t:
+            with pytest.raises(FrozenSceneError, match=f"{made.scene(0).scene_id} is in a frozen suite"), memory.transaction() as t:
                 t.add(row)
         with memory.transaction() as t:
             t.add(made.scene(1))
@@ -133,6 +133,15 @@ def test_rows_after_the_commit_and_a_second_commit_are_refused(memory):
         with pytest.raises(StoreError, match="has its commit already"):
             t.commit("collect", 0, "{}")
     assert [(c.number, c.stage) for c in memory.commits()] == [(1, "collect")]
+    with pytest.raises(StoreError, match="has ended"):
+        t.add(made.scene())
+    with memory.transaction() as t, pytest.raises(StoreError, match="is stored already"):
+        for _ in range(2):
+            t.add(made.scene())
+    with memory.transaction() as t:
+        t.commit("collect", 1, "{}")
+    with Memory.open(memory.path) as again:  # the seal covers rows of both transactions
+        assert again.commits() == memory.commits() and len(again.commits()) == 2
 
 
 def test_a_reader_cannot_write(memory):
@@ -229,7 +238,7 @@ def test_a_full_disk_is_named_and_leaves_the_last_commit(memory):
         t.commit("scenes", 0, "{}")
     pages = memory.select("PRAGMA page_count")[0][0]
     memory.select(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(OSError, match="memory.sqlite") as error, memory.transaction() as t:
+    with pytest.raises(OSError, match=r"at least \d+ bytes are needed.*memory.sqlite") as error, memory.transaction() as t:
         for number in range(1, 5000):
             t.add(made.scene(number))
     assert error.value.errno == errno.ENOSPC
@@ -254,9 +263,20 @@ try:
                 number += 1
             t.commit("scenes", 0, "{}")
 except OSError as error:
-    assert error.errno == errno.ENOSPC, error
+    assert error.errno == errno.ENOSPC and "bytes are needed" in str(error), error
 commits = len(memory.commits())
 memory.close()
+with open(folder / "rest", "wb", buffering=0) as file:
+    try:
+        while file.write(b"x" * 4096):
+            pass
+    except OSError:
+        pass
+try:
+    Memory.open(folder / "memory.sqlite").close()
+except OSError as error:
+    assert error.errno == errno.ENOSPC, error
+(folder / "rest").unlink()
 with Memory.open(folder / "memory.sqlite") as memory:
     assert len(memory.commits()) == commits > 0
     assert memory.select("SELECT count(*) FROM scenes") == [(50 * commits,)]

@@ -89,7 +89,7 @@ def write(difficulty: Difficulty, verb: str, level: float, priors: Mapping[tuple
     return to_text(program)
 
 
-def _need(role: str) -> RoleNeed:
+def _need(role: RoleName) -> RoleNeed:
     if role == "target":
         return RoleNeed("target", affordance="graspable")
     return RoleNeed(role, kind="object") if role == "obstacle" else RoleNeed(role)
