@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,20 @@ from coda_jax.scenes.suites import frozen_scenes
 
 CHECKPOINTS = "checkpoints"
 _STAGE_FILES = re.compile(r"(scenes|demos|own|rollouts)_r?\d{2,4}(_[a-z]+)?\.(jsonl|npz)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Finished:
+    """What a stage leaves to the commit that ends it. row: of ``metrics.jsonl``. rows: of memory. changes: fields of the commit.
+
+    physics_steps, rollouts: not booked yet.
+    """
+
+    row: dict[str, Any]
+    rows: Sequence[Row] = ()
+    changes: dict[str, Any] = dataclasses.field(default_factory=dict)
+    physics_steps: int = 0
+    rollouts: int = 0
 
 
 class Run:

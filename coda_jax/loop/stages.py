@@ -12,17 +12,20 @@ from coda_jax.evaluation.metrics import Moment
 from coda_jax.loop import cloning, demonstrations, evaluation, seed_scenes
 from coda_jax.loop.journal import Commit
 from coda_jax.loop.rounds import collect, control, diagnose, environments, measure, propose, training
-from coda_jax.loop.run import Run
+from coda_jax.loop.run import Finished, Run
 from coda_jax.loop.strategies import STRATEGIES
 
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """``run`` does the work and returns the fields of the stage's row in ``metrics.jsonl``. charge: whom the ledger books it to."""
+    """``run`` does the work; what it has not committed itself is committed together with the stage's end.
+
+    It returns that, or only the fields of the stage's row in ``metrics.jsonl``. charge: whom the ledger books it to.
+    """
 
     name: str
     charge: str
-    run: Callable[[Run], dict[str, Any]]
+    run: Callable[[Run], Finished | dict[str, Any]]
 
 
 def evaluate(run: Run, moment: Moment) -> dict[str, Any]:
@@ -95,11 +98,14 @@ def run_stage(run: Run, stage: Stage) -> None:
     built = run.state.compiles
     before = run.ledger.stages.get(stage.charge)
     earlier = before.wall_s if before else 0.0
-    row = stage.run(run)
-    run.charge(stage.charge)
+    result = stage.run(run)
+    finished = result if isinstance(result, Finished) else Finished(result)
+    run.charge(stage.charge, finished.physics_steps, finished.rollouts)
     spent = run.ledger.stages[stage.charge].wall_s - earlier
     compiles = run.state.compiles + run.new_compiles - built
-    run.metrics.write("stage", name=stage.name, wall_s=round(spent, 2), compiles=compiles, **row)
+    run.metrics.write("stage", name=stage.name, wall_s=round(spent, 2), compiles=compiles, **finished.row)
     if compiles:
         run.say(f"{stage.name}: {compiles} executables were built after the warm-up")
-    run.commit(done=[*run.state.done, stage.name])
+    # one commit: a kill between the work and its end would have the stage done twice
+    changes = {"sim_steps": run.state.sim_steps + finished.physics_steps} | finished.changes
+    run.commit(*finished.rows, **changes, done=[*run.state.done, stage.name])

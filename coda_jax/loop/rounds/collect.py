@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from coda_jax.agents.base import Case, Outcome, Trial
@@ -14,7 +12,7 @@ from coda_jax.loop.rounds import outcomes as stored
 from coda_jax.loop.rounds import recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.rounds.variants import Base, Batch, Made, random_variant, seed_of, verified
-from coda_jax.loop.run import Run
+from coda_jax.loop.run import Finished, Run
 from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.sim.replay import replay
 from coda_jax.sim.simulator import episode_of
@@ -63,7 +61,7 @@ def random_variants(run: Run, bases: list[Base], *seed: object, draw=random_vari
     return [found[b.number] for b in bases if b.number in found], batch
 
 
-def run_stage(run: Run, round_number: int) -> dict[str, Any]:
+def run_stage(run: Run, round_number: int) -> Finished:
     """Roll out bases and variants, keep the policy's own successes to learn from."""
     config = run.config
     state = cloning.restore(run, cloning.template(config))
@@ -93,16 +91,15 @@ def run_stage(run: Run, round_number: int) -> dict[str, Any]:
     vk, vn = success_rate(outcomes[len(bases) * config.rounds.collect :])
     run.say(f"round {round_number}: {k}/{n} on fresh training scenes, {vk}/{vn} on edited ones")
     run.metrics.write("collect", round=round_number, k=k, n=n, edited_k=vk, edited_n=vn, refused=batch.refused)
-    run.charge(f"round_{round_number}", rollouts.physics_steps, rollouts.count)
     assert run.state.checkpoint is not None
-    run.commit(
-        *scenes.rows,
-        *rows.construction_rows(batch.history, round_number),
-        *rows.episode_rows(outcomes, "collect", round_number, run.state.checkpoint, path),
-        **(changes | {"files": files}),
-        sim_steps=run.state.sim_steps + rollouts.physics_steps,
+    episodes = rows.episode_rows(outcomes, "collect", round_number, run.state.checkpoint, path)
+    return Finished(
+        {"done": len(outcomes), "unit": "rollouts"},
+        [*scenes.rows, *rows.construction_rows(batch.history, round_number), *episodes],
+        changes | {"files": files},
+        rollouts.physics_steps,
+        rollouts.count,
     )
-    return {"done": len(outcomes), "unit": "rollouts"}
 
 
 def _own_successes(run: Run, round_number: int, outcomes: list[Outcome]) -> str | None:

@@ -15,7 +15,7 @@ from coda_jax.loop.rounds import collect, recall, rows
 from coda_jax.loop.rounds.certify import certify
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.rounds.variants import Base, Batch, Made, program_variant, seed_of, verified
-from coda_jax.loop.run import Run
+from coda_jax.loop.run import Finished, Run
 from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.memory.consolidate import next_version
 from coda_jax.memory.modes import current_modes
@@ -128,7 +128,7 @@ def _tests(run: Run, round_number: int, sandbox: Sandbox) -> list[Test]:
     return tests[: run.config.control.modes]
 
 
-def run_stage(run: Run, round_number: int) -> dict[str, Any]:
+def run_stage(run: Run, round_number: int) -> Finished:
     """Test, top up what is undecided, store verdicts with their scenes and rollouts."""
     config, settings = run.config, run.config.control
     state = cloning.restore(run, cloning.template(config))
@@ -176,16 +176,15 @@ def run_stage(run: Run, round_number: int) -> dict[str, Any]:
         results.append(_row(test, round_number, settings.rollouts))
         versions += _verdict_rows(test, round_number)
         _report(run, test, round_number)
-    run.charge(f"round_{round_number}", rollouts.physics_steps, rollouts.count)
-    run.commit(
-        *scenes.rows,
-        *(_episode(o, purpose, round_number, run.state.checkpoint) for o, purpose in zip(outcomes, purposes, strict=True)),
-        *results,
-        *versions,
-        **changes,
-        sim_steps=run.state.sim_steps + rollouts.physics_steps,
+    step = run.state.checkpoint
+    episodes = [_episode(o, purpose, round_number, step) for o, purpose in zip(outcomes, purposes, strict=True)]
+    return Finished(
+        {"done": len(outcomes), "unit": "rollouts"},
+        [*scenes.rows, *episodes, *results, *versions],
+        changes,
+        rollouts.physics_steps,
+        rollouts.count,
     )
-    return {"done": len(outcomes), "unit": "rollouts"}
 
 
 def _episode(outcome: Outcome, purpose: Any, round_number: int, policy_step: int):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from coda_jax.agents.base import Case, Diagnosis, Outcome, Trial
 from coda_jax.agents.scripted.diagnoser import DiagnoserSettings, ScriptedDiagnoser, arms_of
 from coda_jax.loop import cloning
 from coda_jax.loop.rounds import collect, recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
-from coda_jax.loop.run import Run
+from coda_jax.loop.run import Finished, Run
 from coda_jax.memory import rows as memory_rows
 from coda_jax.memory.consolidate import consolidate
 from coda_jax.memory.modes import current_modes
@@ -36,7 +35,7 @@ def chosen_failures(run: Run, cases: list[Case]) -> list[tuple[int, Case]]:
     return ranked[: run.config.diagnose.failures]
 
 
-def run_stage(run: Run, round_number: int) -> dict[str, Any]:
+def run_stage(run: Run, round_number: int) -> Finished:
     """Diagnose, merge the diagnoses into modes, store both."""
     config = run.config
     state = cloning.restore(run, cloning.template(config))
@@ -81,15 +80,14 @@ def run_stage(run: Run, round_number: int) -> dict[str, Any]:
         )
     counts = Counter(d.factor for d in diagnoses)
     run.say(f"round {round_number}: {len(diagnoses)} failures diagnosed: " + ", ".join(f"{f} {n}" for f, n in sorted(counts.items())))
-    run.charge(f"round_{round_number}", rollouts.physics_steps, rollouts.count)
-    run.commit(
-        *scenes.rows,
-        *rows.episode_rows(reverts, "revert", round_number, run.state.checkpoint, None),
-        *merged.modes,
-        *(_with_mode(r, merged.assignments) for r in records),
-        sim_steps=run.state.sim_steps + rollouts.physics_steps,
+    episodes = rows.episode_rows(reverts, "revert", round_number, run.state.checkpoint, None)
+    return Finished(
+        {"done": len(diagnoses), "unit": "diagnoses"},
+        [*scenes.rows, *episodes, *merged.modes, *(_with_mode(r, merged.assignments) for r in records)],
+        {},
+        rollouts.physics_steps,
+        rollouts.count,
     )
-    return {"done": len(diagnoses), "unit": "diagnoses"}
 
 
 def _record(episode_id: int, d: Diagnosis) -> memory_rows.Diagnosis:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from coda_jax.loop import cloning, demonstrations, parts
 from coda_jax.loop.journal import Environment, file_sha256
 from coda_jax.loop.rounds import collect, recall, rows
@@ -11,7 +9,7 @@ from coda_jax.loop.rounds.certify import certify
 from coda_jax.loop.rounds.proposals import PROPOSERS, Ask, Proposal
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.rounds.variants import Base, Batch
-from coda_jax.loop.run import Run
+from coda_jax.loop.run import Finished, Run
 from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.sim.demonstrate import Trajectory
@@ -19,7 +17,7 @@ from coda_jax.sim.demonstrate import Trajectory
 WAVES = 4  # attempts to fill the budget
 
 
-def run_stage(run: Run, round_number: int) -> dict[str, Any]:
+def run_stage(run: Run, round_number: int) -> Finished:
     """Fill the budget with scenes that are valid, new, and solved by the planner."""
     config = run.config
     state = cloning.restore(run, cloning.template(config))
@@ -93,15 +91,15 @@ def run_stage(run: Run, round_number: int) -> dict[str, Any]:
     for reason, n in (batch.refused | {"planner": len(unsolved)}).items():
         if n:
             rejected[reason] = rejected.get(reason, 0) + n
-    run.charge(f"round_{round_number}", physics + rollouts.physics_steps, episodes + rollouts.count)
-    run.commit(
-        *scenes.rows,
-        *rows.construction_rows(batch.history, round_number),
-        **(changes | {"files": files, "rejected": rejected, "demos": run.state.demos + demos}),
-        environments=run.state.environments | {str(round_number): [_entry(p) for p, _ in accepted]},
-        sim_steps=run.state.sim_steps + physics + rollouts.physics_steps,
+    changes |= {"files": files, "rejected": rejected, "demos": run.state.demos + demos}
+    changes["environments"] = run.state.environments | {str(round_number): [_entry(p) for p, _ in accepted]}
+    return Finished(
+        {"done": len(accepted), "unit": "environments"},
+        [*scenes.rows, *rows.construction_rows(batch.history, round_number)],
+        changes,
+        physics + rollouts.physics_steps,
+        episodes + rollouts.count,
     )
-    return {"done": len(accepted), "unit": "environments"}
 
 
 def _entry(proposal: Proposal) -> Environment:

@@ -14,7 +14,7 @@ from coda_jax.loop import cloning, schedule, seed_scenes
 from coda_jax.loop.journal import Environment
 from coda_jax.loop.rounds import recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
-from coda_jax.loop.run import Run
+from coda_jax.loop.run import Finished, Run
 from coda_jax.memory.band import in_band
 from coda_jax.memory.consolidate import next_version
 from coda_jax.memory.learning_value import learning_values, scene_gains
@@ -57,16 +57,12 @@ def _roll_out(run: Run, round_number: int, moment: Purpose) -> tuple[list[Outcom
         return rollout_fn(trials), rollouts
 
 
-def run_before(run: Run, round_number: int) -> dict[str, Any]:
+def run_before(run: Run, round_number: int) -> Finished:
     """Fresh rollouts before the training: those that chose an environment are never its "before"."""
     outcomes, rollouts = _roll_out(run, round_number, "before")
     assert run.state.checkpoint is not None
-    run.charge(f"round_{round_number}", rollouts.physics_steps, rollouts.count)
-    run.commit(
-        *rows.episode_rows(outcomes, "before", round_number, run.state.checkpoint, None),
-        sim_steps=run.state.sim_steps + rollouts.physics_steps,
-    )
-    return {"done": len(outcomes), "unit": "rollouts"}
+    episodes = rows.episode_rows(outcomes, "before", round_number, run.state.checkpoint, None)
+    return Finished({"done": len(outcomes), "unit": "rollouts"}, episodes, {}, rollouts.physics_steps, rollouts.count)
 
 
 def _successes(run: Run, round_number: int, purpose: str) -> dict[str, list[int]]:
@@ -78,7 +74,7 @@ def _successes(run: Run, round_number: int, purpose: str) -> dict[str, list[int]
     return {scene: [own[step] for step in sorted(own)] for scene, own in counts.items()}
 
 
-def run_after(run: Run, round_number: int, block: int) -> dict[str, Any]:
+def run_after(run: Run, round_number: int, block: int) -> Finished:
     """The same rollouts after a block of training: Learning Value of every mode, and the schedule's decision."""
     config = run.config
     outcomes, rollouts = _roll_out(run, round_number, "after")
@@ -92,13 +88,8 @@ def run_after(run: Run, round_number: int, block: int) -> dict[str, Any]:
     if ended.start:
         added += _values(run, round_number, environments, controls, before, k_after)
     run.say(f"round {round_number}: {_summary(run, environments, before, k_after)}; {ended.reason}")
-    run.charge(f"round_{round_number}", rollouts.physics_steps, rollouts.count)
-    run.commit(
-        *added,
-        ended_rounds=round_number if ended.start else run.state.ended_rounds,
-        sim_steps=run.state.sim_steps + rollouts.physics_steps,
-    )
-    return {"done": len(outcomes), "unit": "rollouts"}
+    changes = {"ended_rounds": round_number} if ended.start else {}
+    return Finished({"done": len(outcomes), "unit": "rollouts"}, added, changes, rollouts.physics_steps, rollouts.count)
 
 
 def _summary(run: Run, environments: list[Environment], before: dict[str, int], after: dict[str, int]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from coda_jax.loop import cloning, parts
 from coda_jax.loop.rounds import collect, recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.rounds.variants import Base, Batch, Made, program_variant, seed_of, verified
-from coda_jax.loop.run import Run
+from coda_jax.loop.run import Finished, Run
 from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.memory.band import band_probability, in_band
@@ -60,7 +59,7 @@ def wanted_modes(run: Run, round_number: int) -> list[Mode]:
     return chosen[: run.config.engine.modes]
 
 
-def run_stage(run: Run, round_number: int) -> dict[str, Any]:
+def run_stage(run: Run, round_number: int) -> Finished:
     """Write, evaluate, build, roll out; store programs with their levels, scenes and what construction taught."""
     config = run.config
     state = cloning.restore(run, cloning.template(config))
@@ -99,16 +98,14 @@ def run_stage(run: Run, round_number: int) -> dict[str, Any]:
             "program", round=round_number, mode=mode.mode_id, verb=search.program.edits[0].verb, levels=counts, level=search.level(least)
         )
     run.metrics.write("construction", round=round_number, valid=len(batch.made), refused=batch.refused)
-    run.charge(f"round_{round_number}", rollouts.physics_steps, rollouts.count)
-    run.commit(
-        *programs,
-        *scenes.rows,
-        *rows.construction_rows(batch.history, round_number),
-        *rows.episode_rows(outcomes, "search", round_number, run.state.checkpoint, None),
-        **changes,
-        sim_steps=run.state.sim_steps + rollouts.physics_steps,
+    episodes = rows.episode_rows(outcomes, "search", round_number, run.state.checkpoint, None)
+    return Finished(
+        {"done": len(outcomes), "unit": "rollouts"},
+        [*programs, *scenes.rows, *rows.construction_rows(batch.history, round_number), *episodes],
+        changes,
+        rollouts.physics_steps,
+        rollouts.count,
     )
-    return {"done": len(outcomes), "unit": "rollouts"}
 
 
 def _begin(run: Run, mode: Mode, bases: list[Base], batch: Batch, sandbox: Sandbox) -> Search:

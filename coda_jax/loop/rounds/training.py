@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning import clone as updates
 from coda_jax.learning.steps import Training, TrainState, init_state
 from coda_jax.loop import cloning, demonstrations, parts
-from coda_jax.loop.run import Run
+from coda_jax.loop.run import Finished, Run
 
 
 def training_of(run: Run) -> Training:
@@ -20,7 +19,7 @@ def training_of(run: Run) -> Training:
     )
 
 
-def run_stage(run: Run, round_number: int) -> dict[str, Any]:
+def run_stage(run: Run, round_number: int) -> Finished:
     """Train one block of ``rounds.steps`` updates, a checkpoint and a commit every ``checkpoint.every``."""
     config, policy, training = run.config, parts.policy_of(run.config), training_of(run)
     began = config.clone.steps + run.state.blocks * config.rounds.steps
@@ -52,5 +51,5 @@ def run_stage(run: Run, round_number: int) -> dict[str, Any]:
             run.commit(checkpoint=step, checkpoint_sha256=checksum)
 
         updates.clone(policy, training, data, words, seed, state, show, save, config.checkpoint.every)
-    run.commit(blocks=run.state.blocks + 1)
-    return {"done": training.steps, "unit": "updates", "demonstrations": int(data.size)}
+    row = {"done": training.steps, "unit": "updates", "rows": int(data.size)}
+    return Finished(row, changes={"blocks": run.state.blocks + 1})
