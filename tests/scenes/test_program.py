@@ -16,9 +16,7 @@ from coda_jax.scenes.generate import SUITES, sample_spec
 from coda_jax.scenes.program import evaluate_scene, to_program
 from coda_jax.scenes.spec import Relation, Role, SceneSpec
 
-LIMITS = Limits(
-    text_bytes=32768, time_s=1.0, grace_s=1.0, memory_bytes=32 << 20, recursion=100, output_chars=1000, reply_chars=65536, workers=1
-)
+LIMITS = Limits(text_bytes=32768, time_s=1.0, grace_s=1.0, memory_bytes=32 << 20, recursion=100, output_chars=1000, reply_chars=65536)
 TRAIN = Catalogue("train")
 PROGRAM = """
 result = scene(
