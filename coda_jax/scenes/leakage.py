@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.resources.abc import Traversable
 
+from coda_jax.programs.expressions import shown
 from coda_jax.scenes import families, language, suites
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.catalogue import CATEGORIES, Catalogue
@@ -82,9 +83,8 @@ def _refuse_asset(name: str, asset: Asset, catalogue: Catalogue) -> None:
 
 def _refuse_goal(spec: SceneSpec, assets: dict[str, Asset]) -> None:
     for pair in sorted(families.goal_pairs(spec.task.goal, assets)):
-        split = families.PAIRS.get(pair, "train")
+        split = families.PAIRS.get(pair)
         if split != "train":
             trained = ", ".join(f"{relation} a {kind}" for relation, kind in families.pairs("train"))
-            raise HeldOutContent(
-                "goal", f"goal {spec.task.goal}: {pair[0]} a {pair[1]} is held out for {split}; goals to train on: {trained}"
-            )
+            why = f"is held out for {split}" if split else "is never trained"
+            raise HeldOutContent("goal", f"goal {shown(spec.task.goal)}: {pair[0]} a {pair[1]} {why}; goals to train on: {trained}")

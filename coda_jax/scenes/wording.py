@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from coda_jax.programs.expressions import shown
 from coda_jax.scenes import language
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.families import Goal
@@ -41,7 +42,7 @@ def wording_trouble(spec: SceneSpec, goal: Goal, assets: Mapping[str, Asset]) ->
         return None
     first = language.templates(goal.relation, "train")[0]
     better = first.render(*(noun(spec.attribute(n).colour, assets[n].category) for n in (goal.target, goal.reference)))
-    return f"the instruction {spec.task.instruction!r} {reason}, but the goal is {spec.task.goal}: write {better!r}"
+    return f"the instruction {spec.task.instruction!r} {reason}, but the goal is {shown(spec.task.goal)}: write {better!r}"
 
 
 def _names(spec: SceneSpec, assets: Mapping[str, Asset], name: str) -> frozenset[str]:

@@ -26,7 +26,7 @@ def plain_failures(spec: SceneSpec, assets: Mapping[str, Asset], settings: Valid
 
 
 def _names(spec: SceneSpec, assets: Mapping[str, Asset]) -> Iterator[Failure]:
-    """The instruction must ask for the goal, in words that a viewer can tell target and reference by: category, colour where it takes one."""
+    """The instruction must ask for the goal and single out target and reference by what is seen: category, colour where needed."""
     try:
         goal = read_goal(spec)
     except ValueError as error:
