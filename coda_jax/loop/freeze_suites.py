@@ -13,7 +13,6 @@ from pathlib import Path
 import coda_jax
 from coda_jax import config as settings
 from coda_jax import runtime
-from coda_jax.scenes.spec import SceneSpec
 
 DATA = Path(coda_jax.__file__).parent / "scenes" / "data"
 LEAST_SOLVED = 0.95  # share of the scenes the planner must solve for a suite to be fair
@@ -37,11 +36,11 @@ def freeze(config: settings.Config, split: str, start: int, folder: Path, count:
         for suite in settings.SUITES:  # before the work, not after it
             suites.refuse_frozen(folder, config.family, suite, split)
     catalogue = Catalogue.all()
-    chosen: dict[str, tuple[SceneSpec, ...]] = {}
+    chosen: dict[str, freeze_suites.Selection] = {}
     fair = True
     for suite in settings.SUITES:
         taken = {i for i, s in suites.frozen_scenes(folder).items() if s.file != suites.file_name(config.family, suite, split)}
-        taken.update(s.scene_id for specs in chosen.values() for s in specs)
+        taken.update(s.scene_id for kept in chosen.values() for s in kept.specs)
         candidates = suites.suite_specs(config.family, suite, split, start)
         selection = freeze_suites.select(candidates, count, parts.validity_of(config), frozenset(taken))
         bucket = parts.common_bucket(list(selection.specs), catalogue)
@@ -49,10 +48,10 @@ def freeze(config: settings.Config, split: str, start: int, folder: Path, count:
         result = freeze_suites.solve(sim, selection.specs, parts.planner_of(config), config.horizon)
         freeze_suites.describe(f"{suite}/{split}", selection, result, print)
         fair &= result.k >= LEAST_SOLVED * result.n
-        chosen[suite] = selection.specs
+        chosen[suite] = selection
     if fair:
-        for suite, specs in chosen.items():
-            suites.write(folder, config.family, suite, split, specs, new_version)
+        for suite, selection in chosen.items():
+            suites.write(folder, config.family, suite, split, selection.specs, new_version)
     return fair
 
 

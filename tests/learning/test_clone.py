@@ -13,7 +13,7 @@ import pytest
 
 from coda_jax.learning import clone, dataset
 from coda_jax.learning.encoders.minilm import TextEncoder
-from coda_jax.learning.policies import features, flow, grounding
+from coda_jax.learning.policies import features, grounding
 from coda_jax.loop.checkpoint import Checkpoints
 from tests.learning import toy
 
