@@ -39,6 +39,7 @@ def _names(spec: SceneSpec, assets: Mapping[str, Asset]) -> Iterator[Failure]:
         yield Failure("names", goal.target, goal.reference, 0.0, "m", loose)
     text = " ".join(re.findall(r"[a-z]+", spec.task.instruction.lower()))
     colour = {o.object: o.colour for o in spec.attributes.objects}
+    unnamed = False
     for name in (goal.target, goal.reference):
         category = assets[name].category
         alike = [o for o in assets if o != name and assets[o].category == category]
@@ -50,9 +51,9 @@ def _names(spec: SceneSpec, assets: Mapping[str, Asset]) -> Iterator[Failure]:
         if not re.search(rf"\b{wanted}(s|es)?\b", text):
             reason = f"beside {' and '.join(alike)} of the same category " if alike else ""
             message = f"the instruction {spec.task.instruction!r} does not name {name} {reason}by what can be seen: say 'the {wanted}'"
+            unnamed = True
             yield Failure("names", name, "", 1.0, "objects", message)
-            return
-    if (reason := wording_trouble(spec, goal, assets)) is not None:
+    if not unnamed and (reason := wording_trouble(spec, goal, assets)) is not None:
         yield Failure("names", goal.target, goal.reference, 0.0, "", reason)
 
 
