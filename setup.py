@@ -50,10 +50,8 @@ setup(
     },
     install_requires=[
         "absl-py>=2.1",
-        "flax>=0.12",
         "jax>=0.10,<0.12",
         "jaxtyping>=0.3",
-        "matplotlib>=3.9",
         "ml_collections>=1.0",
         "mujoco>=3.17,<4",
         "mujoco-mjx>=3.17,<4",

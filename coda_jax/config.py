@@ -51,7 +51,6 @@ def default(preset: str = "cpu") -> Config:
                 "recursion": 200,
                 "output_chars": 10_000,
                 "reply_chars": 200_000,
-                "workers": 2,
             },
             "scenes": {
                 "pictures": 8,  # training scenes drawn for the report
@@ -294,7 +293,6 @@ AT_LEAST: dict[str, float] = {
     "sandbox.recursion": 10,
     "sandbox.output_chars": 0,
     "sandbox.reply_chars": 1,
-    "sandbox.workers": 1,
     "scenes.pictures": 0,
     "validity.penetration_m": 0,
     "validity.pedestal_m": 0,

@@ -139,7 +139,7 @@ def compile_count() -> int:
 
 def versions() -> dict[str, str]:
     """Versions a result depends on."""
-    found = {name: package_version(name) for name in ("jax", "jaxlib", "mujoco", "mujoco-mjx", "flax", "optax", "numpy", "coda-jax")}
+    found = {name: package_version(name) for name in ("jax", "jaxlib", "mujoco", "mujoco-mjx", "optax", "numpy", "coda-jax")}
     return {"python": platform.python_version()} | {name: version for name, version in found.items() if version}
 
 
@@ -153,11 +153,6 @@ def device_summary() -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     mujoco = package_version("mujoco") or "missing"
     return f"{len(devices)} {' and '.join(kinds)} device{plural}, {cores} cores, jax {jax.__version__}, mujoco {mujoco}"
-
-
-def stop_requested() -> bool:
-    """Whether SIGTERM or SIGINT arrived; long stages ask at every commit and then raise ``Stopped``."""
-    return _process.stop
 
 
 def check_stop() -> None:

@@ -68,15 +68,37 @@ def _pins(path: Path) -> dict[str, str]:
     return dict(line.split("==") for line in lines)
 
 
+def _setup_arguments(repository: Path) -> dict:
+    captured: dict = {}
+    code = (repository / "setup.py").read_text().replace("from setuptools import find_packages, setup", "find_packages = lambda **k: []")
+    exec(compile(code, str(repository / "setup.py"), "exec"), {"__file__": str(repository / "setup.py"), "setup": captured.update})
+    return captured
+
+
+def test_every_requirement_is_imported(repository):
+    """What an installation brings is used: by the package, or (jaxtyping) by its tests on the package's annotations."""
+    from importlib.metadata import packages_distributions
+
+    from packaging.requirements import Requirement
+
+    imports = {"mujoco-mjx": {"mujoco"}, "orbax-checkpoint": {"orbax"}}  # namespaces shared with others
+    for module, distributions in packages_distributions().items():
+        for name in distributions:
+            imports.setdefault(name.lower().replace("_", "-"), set()).add(module)
+    text = "\n".join(p.read_text() for folder in ("coda_jax", "tests") for p in (repository / folder).rglob("*.py"))
+    used = set(re.findall(r"^\s*(?:import|from) (\w+)", text, re.MULTILINE))
+    for requirement in _setup_arguments(repository)["install_requires"]:
+        name = Requirement(requirement).name.lower().replace("_", "-")
+        assert imports.get(name, {name.replace("-", "_")}) & used, f"{name} is imported nowhere: take it out of setup.py"
+
+
 def test_every_requirement_is_pinned_and_in_range(repository):
     from packaging.requirements import Requirement
 
     pins = _pins(repository / "requirements.txt") | _pins(repository / "requirements-nodeps.txt")
     assert (pins["jax"], pins["mujoco"]) == ("0.10.2", "3.17.0")
     assert not {n for n in pins if n.startswith(("torch", "nvidia", "jax-cuda", "triton"))}
-    captured: dict = {}
-    code = (repository / "setup.py").read_text().replace("from setuptools import find_packages, setup", "find_packages = lambda **k: []")
-    exec(compile(code, str(repository / "setup.py"), "exec"), {"__file__": str(repository / "setup.py"), "setup": captured.update})
+    captured = _setup_arguments(repository)
     for text in captured["install_requires"] + captured["extras_require"]["test"]:
         requirement = Requirement(text)
         name = requirement.name.lower().replace("_", "-")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -40,23 +40,6 @@ def phase_reached(predicates: np.ndarray, phases: Sequence[str] = PHASES) -> lis
     depth = np.logical_and.accumulate(so_far[:, 1:], axis=1).sum(axis=1)
     names = ("start", *phases)
     return ["success" if nu else names[int(i)] for nu, i in zip(so_far[:, 0], depth, strict=True)]
-
-
-def count_failures(failed: Iterable[tuple[str, str | None]], phases: Sequence[str] = PHASES) -> dict[str, dict[str, int]]:
-    """Counts by suite and phase from (suite, phase_failed) pairs; successes (None) make the suite appear with zeros.
-
-    Raises:
-      ValueError: a phase that is not in ``phases``.
-    """
-    counts: dict[str, dict[str, int]] = {}
-    for suite, phase in failed:
-        row = counts.setdefault(suite, dict.fromkeys(phases, 0))
-        if phase is None:
-            continue
-        if phase not in row:
-            raise ValueError(f"suite {suite}: unknown phase {phase!r}; the phases are {', '.join(phases)}")
-        row[phase] += 1
-    return counts
 
 
 def _met(predicates: np.ndarray, phases: Sequence[str]) -> np.ndarray:

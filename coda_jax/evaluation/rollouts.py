@@ -31,7 +31,8 @@ class Result:
 
     predicates: [t, p] after each step, column 0 is nu. qpos: [t, q] after each step. actions: [t, 7] as the policy gave them (the
     simulator clips to [-1, 1]). executed: [k] steps of each chunk.
-    clipped: action entries outside [-1, 1]. health: bit flags; a flagged episode is neither success nor failure but counted apart.
+    clipped: action entries outside [-1, 1]. health: bit flags; a flagged episode is no success: evaluation
+    counts it as a failure, and how many there were is reported apart.
     """
 
     episode: Episode

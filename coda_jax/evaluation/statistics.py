@@ -29,13 +29,6 @@ class PairedDifference(NamedTuple):
     p_value: float
 
 
-class MeanSe(NamedTuple):
-    """Mean and standard error (NaN for a single value)."""
-
-    mean: float
-    se: float
-
-
 def _check_confidence(confidence: float) -> None:
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}; it must lie strictly between 0 and 1, e.g. 0.95")
@@ -117,6 +110,10 @@ def cluster_bootstrap(
 ) -> Interval:
     """Percentile interval of sum(k) / sum(n) where each scene was rolled out several times: scenes are resampled, not rollouts.
 
+    Where every rollout ended alike, resampling gives one point whatever the number of scenes; then it is Wilson's interval with each
+    scene counted once, the least that its rollouts can be worth. The interval covers the draw of scenes and of rollouts for one trained
+    policy; how much policies of other training seeds differ is not in it.
+
     Args:
       k: [c] successes of each scene. n: [c] rollouts of each scene.
 
@@ -129,19 +126,9 @@ def cluster_bootstrap(
         raise ValueError(f"k and n need one entry per scene and at least two scenes; got shapes {successes.shape} and {rollouts.shape}")
     if (rollouts < 1).any() or (successes < 0).any() or (successes > rollouts).any():
         raise ValueError("every scene needs n >= 1 rollouts and 0 <= k <= n successes")
+    if successes.sum() in (0, rollouts.sum()):
+        return wilson(len(successes) if successes.any() else 0, len(successes), confidence)
     picks = np.random.default_rng(seed).integers(0, len(successes), (resamples, len(successes)))
     rates = successes[picks].sum(axis=1) / rollouts[picks].sum(axis=1)
     low, high = np.quantile(rates, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Interval(float(low), float(high))
-
-
-def mean_se(values: Sequence[float] | np.ndarray) -> MeanSe:
-    """Mean and standard error over independent repeats (training seeds), with n - 1 in the variance.
-
-    Raises:
-      ValueError: no values.
-    """
-    v = np.asarray(values, float)
-    if v.size == 0:
-        raise ValueError("mean_se needs at least one value")
-    return MeanSe(float(v.mean()), float(v.std(ddof=1) / math.sqrt(v.size)) if v.size > 1 else math.nan)

@@ -48,7 +48,7 @@ def python() -> Finding:
 
 def packages() -> Finding:
     found = runtime.versions()
-    missing = [name for name in ("jax", "jaxlib", "mujoco", "mujoco-mjx", "flax", "optax") if name not in found]
+    missing = [name for name in ("jax", "jaxlib", "mujoco", "mujoco-mjx", "optax") if name not in found]
     if missing:
         return Finding("packages", PROBLEM, f"missing: {', '.join(missing)}", f"{PIP} -r requirements.txt")
     return Finding("packages", OK, ", ".join(f"{k} {v}" for k, v in found.items() if k != "python"))

@@ -1,6 +1,7 @@
 """Freeze the evaluation suites of a split: ``python -m coda_jax.loop.freeze_suites --split=validation --start=0``.
 
-Writes JSON lines and the manifest that every later load is checked against; freezing a split again makes a new version of it.
+Writes JSON lines and the manifest that every later load is checked against, once every suite of the split has proved fair. A split that
+is frozen already is refused; ``--new_version`` replaces it, and the manifest counts the versions.
 """
 
 from __future__ import annotations
@@ -17,25 +18,40 @@ DATA = Path(coda_jax.__file__).parent / "scenes" / "data"
 LEAST_SOLVED = 0.95  # share of the scenes the planner must solve for a suite to be fair
 
 
-def freeze(config: settings.Config, split: str, start: int, folder: Path, count: int) -> bool:
-    """Freeze every suite of ``split`` with ``count`` scenes, from candidate number ``start``; True if the planner solves enough of each."""
+def freeze(config: settings.Config, split: str, start: int, folder: Path, count: int, new_version: bool = False) -> bool:
+    """Freeze every suite of ``split`` with ``count`` scenes, from candidate number ``start``, if the planner solves enough of each.
+
+    Returns:
+      Whether it does; if not, nothing is written.
+
+    Raises:
+      SuiteError: a suite of the split is frozen already and ``new_version`` is not set.
+    """
     from coda_jax.evaluation import freeze_suites
     from coda_jax.loop import parts
     from coda_jax.scenes import suites
     from coda_jax.scenes.catalogue import Catalogue
 
+    if not new_version:
+        for suite in settings.SUITES:  # before the work, not after it
+            suites.refuse_frozen(folder, config.family, suite, split)
     catalogue = Catalogue.all()
+    chosen: dict[str, freeze_suites.Selection] = {}
     fair = True
     for suite in settings.SUITES:
-        taken = frozenset(i for i, s in suites.frozen_scenes(folder).items() if s.file != suites.file_name(config.family, suite, split))
+        taken = {i for i, s in suites.frozen_scenes(folder).items() if s.file != suites.file_name(config.family, suite, split)}
+        taken.update(s.scene_id for kept in chosen.values() for s in kept.specs)
         candidates = suites.suite_specs(config.family, suite, split, start)
-        selection = freeze_suites.select(candidates, count, parts.validity_of(config), taken)
+        selection = freeze_suites.select(candidates, count, parts.validity_of(config), frozenset(taken))
         bucket = parts.common_bucket(list(selection.specs), catalogue)
         sim = parts.native_simulator(config, catalogue, bucket)
         result = freeze_suites.solve(sim, selection.specs, parts.planner_of(config), config.horizon)
         freeze_suites.describe(f"{suite}/{split}", selection, result, print)
         fair &= result.k >= LEAST_SOLVED * result.n
-        suites.write(folder, config.family, suite, split, selection.specs)
+        chosen[suite] = selection
+    if fair:
+        for suite, selection in chosen.items():
+            suites.write(folder, config.family, suite, split, selection.specs, new_version)
     return fair
 
 
@@ -45,6 +61,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--start", type=int, default=0, help="number of the first candidate")
     parser.add_argument("--count", type=int, default=0, help="scenes per suite; 0: 50 for validation, 100 for test")
     parser.add_argument("--folder", type=Path, default=DATA, help="where to write; the package's own data folder if left out")
+    parser.add_argument(
+        "--new_version", action="store_true", help="replace suites that are frozen already: older results cannot be compared"
+    )
     options = parser.parse_args(arguments)
     runtime.setup()
     from coda_jax.loop.parts import mendable
@@ -52,12 +71,14 @@ def main(arguments: list[str]) -> int:
 
     try:
         with mendable():
-            fair = freeze(settings.default(), options.split, options.start, options.folder, options.count or SIZES[options.split])
+            count = options.count or SIZES[options.split]
+            fair = freeze(settings.default(), options.split, options.start, options.folder, count, options.new_version)
     except runtime.InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if not fair:
-        print(f"the planner solves less than {100 * LEAST_SOLVED:.0f} % of a suite: its scenes are not fair, or the planner must improve")
+        print(f"the planner solves less than {100 * LEAST_SOLVED:.0f} % of a suite: it is not fair, or the planner must improve")
+        print("nothing was written")
     return 0 if fair else 2
 
 

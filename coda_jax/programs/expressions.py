@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
+from coda_jax.programs.errors import quote
 from coda_jax.programs.helpers import HELPERS, Helper, bank, bank_index
 from coda_jax.types import GRIPPER, TABLE, TOKENS, Array, WorldView
 
@@ -118,37 +119,37 @@ class _Checker:
     def check(self, expr: object, depth: int) -> tuple[float, float]:
         """Range of the values of ``expr``; raises where it cannot be used."""
         if not isinstance(expr, Expr):
-            raise ExpressionError(f"{expr!r} stands where an expression is needed: write a helper such as lifted(x) or a combinator")
+            raise ExpressionError(f"{quote(expr)} stands where an expression is needed: write a helper such as lifted(x) or a combinator")
         if depth > MAX_DEPTH:
-            raise ExpressionError(f"{expr.op}(...) is nested more than {MAX_DEPTH} deep: flatten it, all_of and mean take many arguments")
+            raise ExpressionError(f"{shown(expr)} is nested more than {MAX_DEPTH} deep: flatten it, all_of and mean take many arguments")
         if expr.op in HELPERS:
             return self._helper(expr, HELPERS[expr.op])
         if expr.op in COMBINATORS:
             return self._combinator(expr, COMBINATORS[expr.op], depth)
-        raise ExpressionError(f"unknown helper {expr.op!r} in {_short(expr)}: {_nearest(expr.op, [*HELPERS, *COMBINATORS])}")
+        raise ExpressionError(f"unknown helper {quote(expr.op)} in {shown(expr)}: {_nearest(expr.op, [*HELPERS, *COMBINATORS])}")
 
     def _helper(self, expr: Expr, helper: Helper) -> tuple[float, float]:
-        where = _short(expr)
+        where = shown(expr)
         if len(expr.args) != len(helper.args):
             raise ExpressionError(f"{where}: {helper.signature} takes {len(helper.args)} arguments, not {len(expr.args)}")
         for position, (arg, kind) in enumerate(zip(expr.args, helper.args, strict=True)):
             if not isinstance(arg, str):
-                raise ExpressionError(f"{where}: argument {position + 1} must be the id of an {kind}, not {arg!s}")
+                raise ExpressionError(f"{where}: argument {position + 1} must be the id of an {kind}, not {shown(arg)}")
             if arg in RESERVED:
                 if not helper.accepts(position, RESERVED[arg]):
-                    raise ExpressionError(f"{where}: argument {position + 1} must be an {kind}, which {arg!r} is not")
+                    raise ExpressionError(f"{where}: argument {position + 1} must be an {kind}, which {quote(arg)} is not")
             elif arg not in self.names:
-                raise ExpressionError(f"unknown object {arg!r} in {where}: {_nearest(arg, [*self.names, *RESERVED])}")
+                raise ExpressionError(f"unknown object {quote(arg)} in {where}: {_nearest(arg, [*self.names, *RESERVED])}")
         if len(set(expr.args)) < len(expr.args):
-            raise ExpressionError(f"{where} relates {expr.args[0]!r} to itself and never changes: name two different things")
+            raise ExpressionError(f"{where} relates {quote(expr.args[0])} to itself and never changes: name two different things")
         owners = {"container": self.containers, "articulated": self.articulated}.get(helper.needs)
         if owners is not None and expr.args[-1] not in owners:
             listed = ", ".join(sorted(owners)) or "none in this scene"
-            raise ExpressionError(f"{where} never changes: {expr.args[-1]!r} is no {helper.needs} object; those are: {listed}")
+            raise ExpressionError(f"{where} never changes: {quote(expr.args[-1])} is no {helper.needs} object; those are: {listed}")
         return helper.low, helper.high
 
     def _combinator(self, expr: Expr, combinator: Combinator, depth: int) -> tuple[float, float]:
-        where = _short(expr)
+        where = shown(expr)
         if combinator.operands == "one":
             return self._constants(expr, combinator, depth)
         if not expr.args:
@@ -156,30 +157,30 @@ class _Checker:
         ranges = []
         for position, arg in enumerate(expr.args):
             if not isinstance(arg, Expr):
-                raise ExpressionError(f"{where}: argument {position + 1} must be an expression, not {arg!r}")
+                raise ExpressionError(f"{where}: argument {position + 1} must be an expression, not {quote(arg)}")
             ranges.append(self.check(arg, depth + 1))
             if combinator.operands == "conditions" and not is_condition(arg):
                 raise ExpressionError(
-                    f"{where}: argument {position + 1} must be true or false, but {_short(arg)} is a number: "
-                    f"wrap it, at_least({_short(arg)}, c)"
+                    f"{where}: argument {position + 1} must be true or false, but {shown(arg)} is a number: "
+                    f"wrap it, at_least({shown(arg)}, c)"
                 )
         return _fold_range(expr.op, ranges)
 
     def _constants(self, expr: Expr, combinator: Combinator, depth: int) -> tuple[float, float]:
-        where, signature = _short(expr), _SIGNATURES[expr.op]
+        where, signature = shown(expr), _SIGNATURES[expr.op]
         if len(expr.args) != 1 + combinator.numbers:
             raise ExpressionError(f"{where}: {signature} takes {1 + combinator.numbers} arguments, not {len(expr.args)}")
         value, *constants = expr.args
         if not isinstance(value, Expr):
-            raise ExpressionError(f"{where}: the first argument of {signature} must be an expression, not {value!r}")
+            raise ExpressionError(f"{where}: the first argument of {signature} must be an expression, not {quote(value)}")
         low, high = self.check(value, depth + 1)
         numbers = [c for c in constants if isinstance(c, (int, float)) and not isinstance(c, bool) and np.isfinite(c)]
         if len(numbers) < len(constants):
-            raise ExpressionError(f"{where}: the constants of {signature} must be finite numbers, not {', '.join(map(_short, constants))}")
+            raise ExpressionError(f"{where}: the constants of {signature} must be finite numbers, not {', '.join(map(shown, constants))}")
         for constant in numbers:
             if not low <= constant <= high:
                 raise ExpressionError(
-                    f"{where}: constant {constant:g} is out of range, {_short(value)} lies between {low:g} and {high:g}; "
+                    f"{where}: constant {constant:g} is out of range, {shown(value)} lies between {low:g} and {high:g}; "
                     f"{_UNITS[unit(value)]}"
                 )
         if expr.op == "ramp":
@@ -187,19 +188,22 @@ class _Checker:
                 raise ExpressionError(f"{where}: ramp needs two different ends, both are {numbers[0]:g}")
             return 0.0, 1.0
         if (expr.op == "at_least" and numbers[0] <= low) or (expr.op == "at_most" and numbers[0] >= high):
-            raise ExpressionError(f"{where} is always true: {_short(value)} lies between {low:g} and {high:g}; choose a constant inside")
+            raise ExpressionError(f"{where} is always true: {shown(value)} lies between {low:g} and {high:g}; choose a constant inside")
         return 0.0, 1.0
 
 
-def _short(expr: object, limit: int = 80) -> str:
-    """Text of an expression for messages: bounded, whatever its size."""
+def shown(expr: object, limit: int = 80) -> str:
+    """Text of an expression for messages: bounded and without markup, whatever its size and whoever wrote it."""
+
+    def word(value: object) -> str:
+        return quote(value, 40).strip("'")
 
     def text(node, depth):
         if not isinstance(node, Expr):
-            return f"{node:g}" if isinstance(node, float) else str(node)[:40]
+            return f"{node:g}" if isinstance(node, float) else word(node)
         if depth == 0:
-            return f"{node.op[:40]}(...)"
-        return f"{node.op[:40]}({', '.join(text(a, depth - 1) for a in node.args[:6])}{', ...' if len(node.args) > 6 else ''})"
+            return f"{word(node.op)}(...)"
+        return f"{word(node.op)}({', '.join(text(a, depth - 1) for a in node.args[:6])}{', ...' if len(node.args) > 6 else ''})"
 
     full = text(expr, 3)
     return full if len(full) <= limit else text(expr, 1)[:limit]
@@ -252,13 +256,13 @@ def validate(
     """
     _Checker(entity_names, containers, articulated).check(expr, 1)
     if condition and not is_condition(expr):
-        raise ExpressionError(f"{_short(expr)} is a number, but a condition is needed: wrap it in at_least or at_most")
+        raise ExpressionError(f"{shown(expr)} is a number, but a condition is needed: wrap it in at_least or at_most")
     dummy = dict.fromkeys(entity_names, 0)
     rows = _postfix(expr, {**dummy, **RESERVED})
     if len(rows) > MAX_ROWS:
-        raise ExpressionError(f"{_short(expr)} needs {len(rows)} rows, at most {MAX_ROWS} fit: leave out parts or split it into predicates")
+        raise ExpressionError(f"{shown(expr)} needs {len(rows)} rows, at most {MAX_ROWS} fit: leave out parts or split it into predicates")
     if (deepest := _stack_depth(rows)) > MAX_STACK:
-        raise ExpressionError(f"{_short(expr)} holds {deepest} values at once, at most {MAX_STACK} fit: put the deepest argument first")
+        raise ExpressionError(f"{shown(expr)} holds {deepest} values at once, at most {MAX_STACK} fit: put the deepest argument first")
 
 
 _Row = tuple[int, int, float, float]

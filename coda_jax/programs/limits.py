@@ -21,7 +21,7 @@ class Limits:
 
     text_bytes: size of the text. time_s: run time inside the worker. grace_s: how much longer the parent waits before it kills the worker.
     memory_bytes: heap of the program (the worker process as a whole gets a fixed allowance on top). recursion: call depth.
-    output_chars: printed characters; more fails the program. reply_chars: size of the value as JSON. workers: processes kept for programs.
+    output_chars: printed characters; more fails the program. reply_chars: size of the value as JSON.
     """
 
     text_bytes: int
@@ -31,14 +31,14 @@ class Limits:
     recursion: int
     output_chars: int
     reply_chars: int
-    workers: int
 
 
 _TOKEN = re.compile(
     r"""(?P<comment>\#[^\n]*)
-      | (?P<long_string>\"\"\"(?:[^\"\\]|\\.|\"(?!\"\"))*\"\"\" | \'\'\'(?:[^\'\\]|\\.|\'(?!\'\'))*\'\'\')
-      | (?P<unclosed>\"\"\"|\'\'\')
+      | (?P<long_string>\"\"\"(?:[^\"\\]|\\[\s\S]|\"(?!\"\"))*\"\"\" | \'\'\'(?:[^\'\\]|\\[\s\S]|\'(?!\'\'))*\'\'\')
+      | (?P<unclosed_long>\"\"\"|\'\'\')
       | (?P<string>\"(?:[^\"\\\n]|\\.)*\" | \'(?:[^\'\\\n]|\\.)*\')
+      | (?P<unclosed>[\"\'])
       | (?P<unary>(?:(?:[-+~]|\bnot\b)[ \t]*){2,})
       | (?P<keyword>\b(?:not|and|or|in|is|if|else|elif|for|lambda|await|yield)\b)
       | (?P<word>[A-Za-z0-9_]+)
@@ -47,7 +47,7 @@ _TOKEN = re.compile(
       | (?P<operator>:=|\*\*|//|<<|>>|[<>=!]=|[-+*/%@&|^~<>.])
       | (?P<end>[,;:\n=])
     """,
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE,
 )
 _SIGN = re.compile(r"[-+~]|not")
 
@@ -90,8 +90,11 @@ def _check_nesting(text: str) -> None:
         def refuse(what, token=token):
             raise ProgramError(ErrorKind.TEXT, what, text.count("\n", 0, token.start()) + 1)
 
-        if kind == "unclosed":  # refused here: looking for its end again from each later quote would take quadratic time
+        # refused here: looking for the end again from each later quote would take quadratic time
+        if kind == "unclosed_long":
             refuse("the triple-quoted string is never closed: close it")
+        elif kind == "unclosed":
+            refuse("the string is not closed on its line: close it, and join parts with + instead of a backslash at the line's end")
         elif kind == "open":
             chains[-1] += 1
             chains.append(0)

@@ -135,7 +135,7 @@ class Sandbox:
                 wait_s = self.limits.time_s + self.limits.grace_s
                 self._pool = pydantic_monty.Monty(
                     min_processes=1,
-                    max_processes=self.limits.workers,
+                    max_processes=1,
                     checkout_timeout=60.0 + 10 * wait_s,
                     request_timeout=wait_s,
                     max_checkouts_per_worker=CHECKOUTS_PER_WORKER,

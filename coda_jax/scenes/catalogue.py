@@ -38,7 +38,6 @@ class Category:
     name: str
     kind: str
     split: str
-    parent: str
     builder: Builder
     density: float
     ranges: tuple[tuple[str, float, float], ...]
@@ -51,29 +50,26 @@ _CATEGORIES = (
         "block",
         "object",
         "train",
-        "toy",
         objects.block,
         600,
         (("width", 0.03, 0.048), ("aspect", 1.0, 1.4), ("height", 0.028, 0.056)),
         _GRASP,
     ),
-    Category("ball", "object", "train", "toy", objects.ball, 500, (("radius", 0.02, 0.032),), (*_GRASP, "rollable")),
+    Category("ball", "object", "train", objects.ball, 500, (("radius", 0.02, 0.032),), (*_GRASP, "rollable")),
     Category(
         "carton",
         "object",
         "train",
-        "package",
         objects.carton,
         350,
         (("depth", 0.03, 0.046), ("width", 0.074, 0.092), ("height", 0.06, 0.1)),
         _GRASP,
     ),
-    Category("can", "object", "train", "package", objects.can, 500, (("radius", 0.023, 0.032), ("height", 0.06, 0.105)), _GRASP),
+    Category("can", "object", "train", objects.can, 500, (("radius", 0.023, 0.032), ("height", 0.06, 0.105)), _GRASP),
     Category(
         "bottle",
         "object",
         "train",
-        "vessel",
         objects.bottle,
         500,
         (("radius", 0.024, 0.031), ("body", 0.055, 0.075), ("neck_radius", 0.011, 0.014), ("neck", 0.02, 0.029)),
@@ -83,7 +79,6 @@ _CATEGORIES = (
         "mug",
         "object",
         "train",
-        "vessel",
         objects.mug,
         550,
         (("radius", 0.025, 0.032), ("height", 0.06, 0.09), ("handle", 0.018, 0.028)),
@@ -93,7 +88,6 @@ _CATEGORIES = (
         "banana",
         "object",
         "train",
-        "food",
         objects.banana,
         700,
         (("radius", 0.014, 0.019), ("segment", 0.036, 0.052), ("bend", 0.25, 0.5)),
@@ -103,7 +97,6 @@ _CATEGORIES = (
         "hammer",
         "object",
         "train",
-        "tool",
         objects.hammer,
         900,
         (("radius", 0.0125, 0.016), ("length", 0.085, 0.115), ("head", 0.055, 0.08), ("thick", 0.028, 0.036)),
@@ -113,18 +106,16 @@ _CATEGORIES = (
         "screwdriver",
         "object",
         "validation",
-        "tool",
         held_out.screwdriver,
         700,
         (("width", 0.026, 0.034), ("grip", 0.06, 0.08), ("shaft_radius", 0.004, 0.006), ("shaft", 0.05, 0.08)),
         _GRASP,
     ),
-    Category("pear", "object", "validation", "food", held_out.pear, 800, (("radius", 0.0245, 0.029), ("top", 0.012, 0.0145)), _GRASP),
+    Category("pear", "object", "validation", held_out.pear, 800, (("radius", 0.0245, 0.029), ("top", 0.012, 0.0145)), _GRASP),
     Category(
         "dumbbell",
         "object",
         "test",
-        "sport",
         held_out.dumbbell,
         700,
         (("bar_radius", 0.01, 0.014), ("gap", 0.05, 0.06), ("head", 0.04, 0.05), ("thick", 0.02, 0.028)),
@@ -134,20 +125,16 @@ _CATEGORIES = (
         "goblet",
         "object",
         "test",
-        "vessel",
         held_out.goblet,
         600,
         (("foot", 0.026, 0.03), ("stem", 0.02, 0.032), ("radius", 0.024, 0.03), ("cup", 0.036, 0.048)),
         _GRASP,
     ),
-    Category(
-        "plate", "support", "train", "tableware", fixtures.plate, 0, (("radius", 0.062, 0.082), ("height", 0.01, 0.016)), ("supports",)
-    ),
+    Category("plate", "support", "train", fixtures.plate, 0, (("radius", 0.062, 0.082), ("height", 0.01, 0.016)), ("supports",)),
     Category(
         "board",
         "support",
         "train",
-        "tableware",
         fixtures.board,
         0,
         (("width", 0.105, 0.14), ("length", 0.12, 0.16), ("height", 0.01, 0.02)),
@@ -157,7 +144,6 @@ _CATEGORIES = (
         "tray",
         "support",
         "train",
-        "tableware",
         fixtures.tray,
         0,
         (("width", 0.11, 0.14), ("length", 0.13, 0.17), ("height", 0.016, 0.026)),
@@ -167,7 +153,6 @@ _CATEGORIES = (
         "stand",
         "support",
         "train",
-        "furniture",
         fixtures.stand,
         0,
         (("width", 0.11, 0.135), ("length", 0.11, 0.135), ("height", 0.04, 0.07)),
@@ -177,7 +162,6 @@ _CATEGORIES = (
         "bowl",
         "container",
         "train",
-        "tableware",
         fixtures.bowl,
         0,
         (("width", 0.12, 0.14), ("depth", 0.042, 0.052), ("lean", 0.2, 0.45)),
@@ -187,18 +171,16 @@ _CATEGORIES = (
         "basket",
         "container",
         "train",
-        "storage",
         fixtures.basket,
         0,
         (("width", 0.125, 0.14), ("length", 0.14, 0.17), ("depth", 0.045, 0.058)),
         ("contains",),
     ),
-    Category("bin", "container", "train", "storage", fixtures.bin_, 0, (("width", 0.128, 0.15), ("depth", 0.048, 0.06)), ("contains",)),
+    Category("bin", "container", "train", fixtures.bin_, 0, (("width", 0.128, 0.15), ("depth", 0.048, 0.06)), ("contains",)),
     Category(
         "box",
         "container",
         "train",
-        "storage",
         fixtures.box_,
         0,
         (("width", 0.125, 0.14), ("length", 0.14, 0.17), ("depth", 0.032, 0.044)),
@@ -206,8 +188,6 @@ _CATEGORIES = (
     ),
 )
 CATEGORIES: dict[str, Category] = {c.name: c for c in _CATEGORIES}
-PARENTS: dict[str, str] = {**{c.name: c.parent for c in _CATEGORIES}, "tableware": "fixture", "furniture": "fixture", "storage": "fixture"}
-PARENTS |= dict.fromkeys(("toy", "package", "vessel", "food", "tool", "sport", "fixture"), "thing")
 
 
 def _instance_split(category: Category, index: int) -> str:
@@ -313,18 +293,3 @@ class Catalogue:
             near = difflib.get_close_matches(category, self.categories(), n=3, cutoff=0.4) or self.categories()
             raise UnknownAsset(f"no asset of category {category!r}: use {' or '.join(near)}")
         return found
-
-
-def ancestors(category: str) -> tuple[str, ...]:
-    """The category and its parents up to "thing"."""
-    chain = [category]
-    while chain[-1] in PARENTS:
-        chain.append(PARENTS[chain[-1]])
-    return tuple(chain)
-
-
-def tree_distance(a: str, b: str) -> int:
-    """Steps between two categories in the tree of categories (0 for the same one)."""
-    up_a, up_b = ancestors(a), ancestors(b)
-    shared = next(c for c in up_a if c in up_b)
-    return up_a.index(shared) + up_b.index(shared)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Literal, get_args
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -25,7 +26,7 @@ Symbol = Annotated[str, Field(pattern=SYMBOL)]
 Identifier = Annotated[str, Field(pattern=IDENTIFIER)]
 RoleName = Literal["target", "reference", "distractor", "obstacle", "support", "container"]
 RelationName = Literal["on", "inside", "beside", "near", "left_of", "right_of", "behind", "in_front_of", "under", "above"]
-FamilyName = Literal["pick_place", "articulated", "put_inside", "stack_insert"]
+FamilyName = Literal["pick_place"]  # those of scenes/families.py, which are built
 ROLES, RELATIONS, FAMILIES = get_args(RoleName), get_args(RelationName), get_args(FamilyName)
 
 
@@ -104,11 +105,23 @@ def parse_draft(value: Plain) -> SceneDraft:
     if not isinstance(value, dict):
         raise ProgramError(ErrorKind.INVALID_SCENE, f"result: must be a scene, not {quote(value)}: end with `result = scene(...)`")
     try:
-        return _ADAPTER.validate_json(json.dumps(value))
+        draft = _ADAPTER.validate_json(json.dumps(value))
+        _check_symbols(draft.goal, "goal")
+        return draft
     except ValidationError as error:
         raise ProgramError(ErrorKind.INVALID_SCENE, _message(error)) from None
     except RecursionError:
         raise ProgramError(ErrorKind.INVALID_SCENE, "goal: nested too deep: flatten it, all_of takes many arguments") from None
+
+
+def _check_symbols(expr: Expr, where: str) -> None:
+    """Refuse text in a goal that is no name: it would go into messages, and no object is called so."""
+    for part, text in ((f"{where}.op", expr.op), *((f"{where}.args[{i}]", a) for i, a in enumerate(expr.args))):
+        if isinstance(text, str) and not re.fullmatch(SYMBOL, text):
+            raise ProgramError(ErrorKind.INVALID_SCENE, f"{part}: {quote(text)} is no name: {_ACCEPTED['name']}")
+    for i, arg in enumerate(expr.args):
+        if isinstance(arg, Expr):
+            _check_symbols(arg, f"{where}.args[{i}]")
 
 
 def _message(error: ValidationError) -> str:

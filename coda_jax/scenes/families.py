@@ -1,7 +1,8 @@
 """Families of tasks: which goals exist, how they are written, and the phases in which they can fail.
 
 pick_place: move the target on, into or beside a reference. A goal pair is (relation, kind of the reference); the pairs are split, so
-that the held-out ones ask for a known motion in a combination that was never trained.
+that the held-out ones ask for a known motion in a combination that was never trained. A goal has one of three forms and no other;
+``goals_in`` reads any expression, for the refusal of held-out pairs alone.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import functools
 import math
 from collections.abc import Mapping
 
-from coda_jax.programs.expressions import Expr
+from coda_jax.programs.errors import quote
+from coda_jax.programs.expressions import RESERVED, Expr, shown
 from coda_jax.programs.verifier import nu
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.catalogue import Catalogue
@@ -121,18 +123,68 @@ def read_goal(spec: SceneSpec) -> Goal:
     """The relation a pick_place scene asks for.
 
     Raises:
-      ValueError: the goal holds none, or the scene has not exactly one target.
+      ValueError: the family is not built, the scene has not exactly one target, or the goal is not one of the three forms that
+        ``goal_expression`` writes, about the target.
     """
-    found = goals_in(spec.task.goal)
+    if spec.task.family not in FAMILIES:
+        raise ValueError(f"the family {quote(spec.task.family)} is not built: use {' or '.join(FAMILIES)}")
     targets = spec.with_role("target")
-    if not found or len(targets) != 1:
+    if len(targets) != 1:
+        raise ValueError(f"a {spec.task.family} scene needs exactly one target, this one has {', '.join(targets) or 'none'}")
+    return form_of(spec.task.goal, targets[0])
+
+
+def form_of(goal: Expr, target: str) -> Goal:
+    """A goal of one of the three forms, read back.
+
+    Raises:
+      ValueError: it has another form, or is about another object than ``target``.
+    """
+    found = _on_or_inside(goal) or _beside(goal)
+    if found is None:
         raise ValueError(
-            f"a {spec.task.family} scene needs one target and a goal such as on(mug_1, plate_1); "
-            f"this one has targets {', '.join(targets) or 'none'} and the goal {spec.task.goal}"
+            f"the goal {shown(goal)} is none of pick_place: write on({target}, y), inside({target}, y), or "
+            f"all_of(on({target}, table), at_most(horizontal_distance({target}, y), metres)), which beside({target}, y) stands for"
         )
-    first = found[0]
-    # distance(plate_1, mug_1) asks the same as distance(mug_1, plate_1)
-    return Goal(first.relation, first.reference, first.target) if first.reference == targets[0] else first
+    if found.target != target:
+        raise ValueError(f"the goal moves {quote(found.target)}, but the target is {target}: make the same object both")
+    return found
+
+
+def _on_or_inside(goal: Expr) -> Goal | None:
+    if goal.op not in ("on", "inside") or len(goal.args) != 2:
+        return None
+    target, reference = goal.args
+    if not isinstance(target, str) or not isinstance(reference, str) or {target, reference} & RESERVED.keys():
+        return None
+    return Goal(goal.op, target, reference)
+
+
+def _beside(goal: Expr) -> Goal | None:
+    match goal:
+        case Expr(
+            op="all_of",
+            args=(
+                Expr(op="on", args=(str(a), "table")),
+                Expr(op="at_most", args=(Expr(op="horizontal_distance", args=(str(b), str(reference))), float() | int())),
+            ),
+        ) if a == b and not {a, reference} & RESERVED.keys():
+            return Goal("beside", a, reference)
+    return None
+
+
+def loose_limit(goal: Expr, target: Asset, reference: Asset) -> str | None:
+    """Why the distance of a "beside" goal is no "beside" any more; None for one that is. Assets are the scaled ones.
+
+    Edits of size leave the limit as it was written, so it may lie BESIDE_MARGIN_M above what the present sizes give.
+    """
+    near = goal.args[-1] if goal.op == "all_of" else None
+    if not isinstance(near, Expr):
+        return None
+    stated, most = _number(near), beside_limit(target, reference) + BESIDE_MARGIN_M
+    if stated <= most:
+        return None
+    return f"the goal holds {stated:g} m apart, which is not beside: use at most {most:.3f} m"
 
 
 def phases(spec: SceneSpec) -> tuple[tuple[str, Expr], ...]:

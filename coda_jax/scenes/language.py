@@ -79,17 +79,49 @@ def templates(relation: str, split: str) -> tuple[Template, ...]:
     return tuple(t for t in TEMPLATES if t.relation == relation and t.split == split)
 
 
+def words(text: str) -> tuple[str, ...]:
+    """The words of a text in lower case; whatever joins them (hyphens, commas, several spaces) does not count."""
+    return tuple(_WORD.findall(text.lower()))
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """A template that an instruction was made from, and the words in its two places."""
+
+    template: Template
+    target: str
+    reference: str
+
+
 def _pattern(template: Template) -> re.Pattern[str]:
-    escaped = (
-        re.escape(template.text).replace(re.escape("{target}"), "(?P<target>.+)").replace(re.escape("{reference}"), "(?P<reference>.+)")
-    )
-    return re.compile(escaped)
+    return re.compile(template.text.format(target="(?P<target>.+)", reference="(?P<reference>.+)"))
 
 
+_WORD = re.compile(r"[a-z]+")
 _PATTERNS = tuple((t, _pattern(t)) for t in TEMPLATES)
+_FILLERS = frozenset(("a", "an", "the", "and", "it", "i"))
+# what is left of a held-out phrasing without its nouns and fillers, in order
+_SKELETONS = tuple(
+    (t, tuple(w for w in words(t.text.format(target="", reference="")) if w not in _FILLERS)) for t in TEMPLATES if t.split != "train"
+)
+
+
+def readings(instruction: str) -> tuple[Reading, ...]:
+    """Every way to read an instruction as a template (case, punctuation and "please" do not count); none for free text."""
+    text = " ".join(w for w in words(instruction) if w != "please")
+    found = ((t, pattern.fullmatch(text)) for t, pattern in _PATTERNS)
+    return tuple(Reading(t, m["target"], m["reference"]) for t, m in found if m is not None)
 
 
 def match(instruction: str) -> Template | None:
-    """The template an instruction was made from (case, double spaces and a final full stop do not count), or None for free text."""
-    text = " ".join(instruction.lower().strip().rstrip(".!").split())
-    return next((t for t, pattern in _PATTERNS if pattern.fullmatch(text)), None)
+    """The first template of ``readings``, or None for free text."""
+    return next((r.template for r in readings(instruction)), None)
+
+
+def held_out(instruction: str) -> Template | None:
+    """The first held-out template whose words the instruction holds in their order, whatever stands between them; None without one."""
+    for template, skeleton in _SKELETONS:
+        rest = iter(words(instruction))
+        if all(word in rest for word in skeleton):
+            return template
+    return None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from importlib.resources.abc import Traversable
 
+from coda_jax.programs.expressions import shown
 from coda_jax.scenes import families, language, suites
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.catalogue import CATEGORIES, Catalogue
+from coda_jax.scenes.fingerprint import frozen_index
+from coda_jax.scenes.held_layouts import held_out_geometry
 from coda_jax.scenes.layouts import LAYOUTS, layouts
 from coda_jax.scenes.spec import SceneSpec
 
@@ -30,9 +33,12 @@ def refuse_held_out(spec: SceneSpec, catalogue: Catalogue, folder: Traversable |
       HeldOutContent: the first finding: what, where, and what to use instead.
       UnknownAsset: an asset that no split holds.
     """
-    frozen = suites.frozen_scenes(folder).get(spec.scene_id)
+    frozen = suites.frozen_scenes(folder).get(spec.scene_id) or frozen_index(folder).same(spec)
     if frozen is not None:
-        raise HeldOutContent("scene", f"scene {spec.scene_id} is frozen in {frozen.file}: change at least one placement or object")
+        raise HeldOutContent(
+            "scene",
+            f"the scene is frozen for evaluation, as {frozen.scene_id} in {frozen.file}: draw one of your own, do not start from it",
+        )
     everything = Catalogue.all()
     assets: dict[str, Asset] = {}
     for thing in spec.attributes.objects:
@@ -43,14 +49,27 @@ def refuse_held_out(spec: SceneSpec, catalogue: Catalogue, folder: Traversable |
     if layout is not None and layout.split != "train":
         offered = ", ".join(x.layout_id for x in layouts("train"))
         raise HeldOutContent("layout", f"layout {layout.layout_id!r} is held out for {layout.split}: use {offered}, or an id of your own")
+    if (reason := held_out_geometry(spec)) is not None:
+        raise HeldOutContent("layout", reason)
     _refuse_goal(spec, assets)
-    template = language.match(spec.task.instruction)
-    if template is not None and template.split != "train":
+    _refuse_words(spec.task.instruction)
+
+
+def _refuse_words(instruction: str) -> None:
+    template = language.held_out(instruction)
+    if template is not None:
         offered = language.templates(template.relation, "train")[0].text
         raise HeldOutContent(
-            "instruction",
-            f"instruction {spec.task.instruction!r} is a phrasing held out for {template.split}: write it like {offered!r}",
+            "instruction", f"instruction {instruction!r} holds a phrasing that is held out for {template.split}: write it like {offered!r}"
         )
+    for word in language.words(instruction):
+        category = next((CATEGORIES[w] for w in (word, word.removesuffix("s"), word.removesuffix("es")) if w in CATEGORIES), None)
+        if category is not None and category.split != "train":
+            offered = ", ".join(c.name for c in CATEGORIES.values() if c.split == "train")
+            raise HeldOutContent(
+                "instruction",
+                f"instruction {instruction!r} names a {category.name}, a category held out for {category.split}: use {offered}",
+            )
 
 
 def _refuse_asset(name: str, asset: Asset, catalogue: Catalogue) -> None:
@@ -64,9 +83,8 @@ def _refuse_asset(name: str, asset: Asset, catalogue: Catalogue) -> None:
 
 def _refuse_goal(spec: SceneSpec, assets: dict[str, Asset]) -> None:
     for pair in sorted(families.goal_pairs(spec.task.goal, assets)):
-        split = families.PAIRS.get(pair, "train")
+        split = families.PAIRS.get(pair)
         if split != "train":
             trained = ", ".join(f"{relation} a {kind}" for relation, kind in families.pairs("train"))
-            raise HeldOutContent(
-                "goal", f"goal {spec.task.goal}: {pair[0]} a {pair[1]} is held out for {split}; goals to train on: {trained}"
-            )
+            why = f"is held out for {split}" if split else "is never trained"
+            raise HeldOutContent("goal", f"goal {shown(spec.task.goal)}: {pair[0]} a {pair[1]} {why}; goals to train on: {trained}")

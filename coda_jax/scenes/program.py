@@ -13,6 +13,7 @@ from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.at_start import true_at_start
 from coda_jax.scenes.draft import SceneDraft, ThingDraft, parse_draft
+from coda_jax.scenes.families import form_of, loose_limit
 from coda_jax.scenes.ranges import MAX_FIXTURES, MAX_FREE, RESERVED_NAMES
 from coda_jax.scenes.sdk import scene_sdk
 from coda_jax.scenes.spec import AttributeFactor, ObjectAttributes, Placement, Relation, Role, SceneSpec, SpatialFactor, TaskFactor
@@ -220,6 +221,12 @@ def _check_goal(goal: Expr, roles: tuple[Role, ...], placements: tuple[Placement
         _refuse(f"goal: does not mention the target {target}: ask for something about it, such as on({target!r}, ...)")
     if true_at_start(goal, {p.object: p for p in placements}, containers):
         _refuse("goal: already holds at the start: move the target away from it, or ask for something else")
+    try:
+        form = form_of(goal, target)
+    except ValueError as error:
+        _refuse(f"goal: {error}")
+    if (reason := loose_limit(goal, assets[target], assets[form.reference])) is not None:
+        _refuse(f"goal: {reason}")
 
 
 def to_program(spec: SceneSpec) -> str:

@@ -1,8 +1,8 @@
 """Frozen suites: loading them, and the manifest that proves they are what was frozen.
 
 A suite is a JSON-lines file of canonical specs; the manifest beside the files records catalogue version and hash, the scene ids in order
-and each file's SHA-256. Freezing needs physics, a planner and their settings and lives in
-evaluation/freeze_suites.py; here are the candidates, writing and loading.
+and each file's SHA-256. Freezing needs physics, a planner that judges a
+suite as a whole, and their settings, and lives in evaluation/freeze_suites.py; here are the candidates, writing and loading.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SuiteError(ValueError):
 
 
 def _refreeze(family: str) -> str:
-    return f"freeze the {family} suites again (python -m coda_jax.loop.freeze_suites), which makes a new version of them"
+    return f"freeze the {family} suites again (python -m coda_jax.loop.freeze_suites --new_version), which makes a new version of them"
 
 
 def file_name(family: str, suite: str, split: str) -> str:
@@ -40,7 +40,7 @@ def file_name(family: str, suite: str, split: str) -> str:
 
 
 def suite_specs(family: str, suite: str, split: str, start: int = 0) -> Iterator[SceneSpec]:
-    """Endless candidates of a suite, one per seed from ``start``; the freezer keeps those that physics and planner accept."""
+    """Endless candidates of a suite, one per seed from ``start``; the freezer keeps those that physics finds valid."""
     catalogue = Catalogue.all()
     seed = start
     while True:
@@ -71,11 +71,35 @@ def _manifest(folder: Traversable) -> dict:
     return manifest
 
 
-def write(folder: str | os.PathLike[str], family: str, suite: str, split: str, specs: Sequence[SceneSpec]) -> Path:
+def version_of(folder: Traversable, family: str, suite: str, split: str) -> int:
+    """Version of a frozen suite, from 1; 0 where nothing is frozen. A file that the manifest does not know counts as version 1."""
+    name = file_name(family, suite, split)
+    entry = _manifest(folder)["files"].get(name)
+    if entry is None:
+        return int((folder / name).is_file())
+    return entry.get("version", 1)
+
+
+def refuse_frozen(folder: Traversable, family: str, suite: str, split: str) -> None:
+    """Raises SuiteError where a suite is frozen already."""
+    if version := version_of(folder, family, suite, split):
+        raise SuiteError(
+            f"{file_name(family, suite, split)} is frozen already (version {version}) and results on another version cannot be compared "
+            "with it: freeze into another folder, or add --new_version"
+        )
+
+
+def write(
+    folder: str | os.PathLike[str], family: str, suite: str, split: str, specs: Sequence[SceneSpec], new_version: bool = False
+) -> Path:
     """Write one suite and its line of the manifest; both appear whole or not at all.
 
+    Args:
+      new_version: replace a suite that is frozen already; its version rises by one.
+
     Raises:
-      SuiteError: unknown names, no scenes, the same scene twice, or a scene that is in another frozen suite of the folder.
+      SuiteError: unknown names, no scenes, the same scene twice, a scene that is in another frozen suite of the folder, or the suite is
+        frozen already and ``new_version`` is not set.
     """
     _check_names(family, suite, split)
     ids = [s.scene_id for s in specs]
@@ -86,6 +110,8 @@ def write(folder: str | os.PathLike[str], family: str, suite: str, split: str, s
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     manifest, name = _manifest(folder), file_name(family, suite, split)
+    if not new_version:
+        refuse_frozen(folder, family, suite, split)
     for other, entry in manifest["files"].items():
         if other != name and (shared := set(ids) & set(entry["scene_ids"])):
             raise SuiteError(f"scene {min(shared)} of {name} is in {other} too: use other seeds")
@@ -95,6 +121,7 @@ def write(folder: str | os.PathLike[str], family: str, suite: str, split: str, s
         "catalogue_version": VERSION,
         "catalogue_hash": catalogue_hash(),
         "scene_ids": ids,
+        "version": version_of(folder, family, suite, split) + 1,
     }
     _replace(folder / name, content)
     _replace(folder / MANIFEST, (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
@@ -149,6 +176,20 @@ class FrozenScene:
 
 def _frozen_in(folder: Traversable) -> dict[str, FrozenScene]:
     return {i: FrozenScene(i, name) for name, entry in _manifest(folder)["files"].items() for i in entry["scene_ids"]}
+
+
+def frozen_specs(folder: Traversable | None = None) -> Iterator[tuple[str, SceneSpec]]:
+    """(file name, scene) of every frozen scene, whatever the catalogue: what is held out stays held out.
+
+    Raises:
+      SuiteError: a damaged manifest, or a file of it that is missing.
+    """
+    folder = _package_data() if folder is None else folder
+    for name in _manifest(folder)["files"]:
+        if not (folder / name).is_file():
+            raise SuiteError(f"{name} of the manifest is not in {folder}: restore the file")
+        for line in (folder / name).read_bytes().splitlines():
+            yield name, from_json(line)
 
 
 @functools.cache

@@ -38,14 +38,6 @@ def test_phase_reached_labels_every_step():
     assert got == ["start"] * 2 + ["approach"] + ["grasp"] * 3 + ["place"] * 3 + ["success"]
 
 
-def test_counts_by_suite():
-    got = failures.count_failures([("id", None), ("tasks", "grasp"), ("tasks", "grasp"), ("tasks", "place")])
-    assert got["id"] == dict.fromkeys(failures.PHASES, 0)
-    assert got["tasks"] == {"approach": 0, "grasp": 2, "transport": 0, "place": 1, "release": 0}
-    with pytest.raises(ValueError, match="unknown phase 'lift'"):
-        failures.count_failures([("id", "lift")])
-
-
 def test_wrong_width_is_refused():
     with pytest.raises(ValueError, match=r"expected \[t, 6\]"):
         failures.phase_failed(np.zeros((4, 5)))

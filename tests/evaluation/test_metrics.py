@@ -133,6 +133,8 @@ def test_records_round_trip_replace_and_tally(tmp_path):
     expected = {"pick_place": {"id": {"before": Tally(0, 1), "after": Tally(1, 2)}, "tasks": {"after": Tally(0, 1)}}}
     assert records.tally(got, "validation") == expected
     assert records.tally(got, "test") == {}
+    flagged = [record(), record(scene_id="cd", success=False, phase_failed="grasp", health=1)]  # counts as a failure
+    assert records.tally(flagged, "validation") == {"pick_place": {"id": {"after": Tally(1, 2)}}}
 
 
 def test_record_schema(tmp_path):

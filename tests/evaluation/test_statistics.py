@@ -107,7 +107,8 @@ def test_cluster_bootstrap_is_wider_than_wilson_when_repeats_agree():
         statistics.cluster_bootstrap([3, 1], [2, 2])
 
 
-def test_mean_se_by_hand():
-    assert statistics.mean_se([1.0, 2.0, 3.0]) == pytest.approx((2.0, 1 / math.sqrt(3)))
-    single = statistics.mean_se([0.4])
-    assert single.mean == 0.4 and math.isnan(single.se)
+def test_cluster_bootstrap_does_not_collapse_at_the_ends():
+    """50 scenes of four rollouts each say no more than 50 rollouts at most, and no less than something."""
+    assert statistics.cluster_bootstrap([0] * 50, [4] * 50) == statistics.wilson(0, 50)
+    assert statistics.cluster_bootstrap([4] * 50, [4] * 50) == statistics.wilson(50, 50)
+    assert statistics.cluster_bootstrap([0] * 50, [4] * 50).high > 0.05

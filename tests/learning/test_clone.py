@@ -13,7 +13,7 @@ import pytest
 
 from coda_jax.learning import clone, dataset
 from coda_jax.learning.encoders.minilm import TextEncoder
-from coda_jax.learning.policies import flow, grounding
+from coda_jax.learning.policies import features, grounding
 from coda_jax.loop.checkpoint import Checkpoints
 from tests.learning import toy
 
@@ -123,6 +123,14 @@ def test_statistics_stay_and_average_follows(problem):
     assert 0 < distance[0] < distance[1]
 
 
+def _named(params, obs):
+    """Tokens [b, 2] that the named heads take for target and reference."""
+    net = params["net"]["grounding"]
+    keys = grounding.name_keys(net, obs.text)
+    scores = grounding.token_scores(net, obs.instruction, keys, features.shape_features(obs), obs.present)
+    return scores[:, : grounding.NAMED_HEADS].argmax(-1)
+
+
 def accuracy(policy, params, encode, pairs, supports, target_pairs=None):
     """Share of right [target, reference], and the error of the first action's direction (in action units)."""
     rng = np.random.default_rng(7)
@@ -135,7 +143,7 @@ def accuracy(policy, params, encode, pairs, supports, target_pairs=None):
             demo = dataclasses.replace(demo, names=names, instruction=demo.instruction.replace(f"the {old}", f"the {new}", 1))
         demos.append(demo)
     batch = dataset.gather(dataset.build(demos, encode), jnp.arange(200) * 12, 8)
-    right = np.asarray(flow.attended(policy, params, batch.obs) == batch.roles).mean(0)
+    right = np.asarray(_named(params, batch.obs) == batch.roles).mean(0)
     chunk = policy.sample(params, batch.obs, jax.random.key(0), 1)[:, 0]
     return right, float(jnp.abs(chunk[:, 0, :3] - batch.actions[:, 0, :3]).mean())
 

@@ -25,6 +25,14 @@ BAD = {
     "endless": ("while True: pass", "limit_time", "bound every loop"),
     "flood": ('print("x" * 10_000_000)', "limit_output", "remove print()"),
     "large_value": ('result = "x" * 10_000_000', "not_data", "return less"),
+    "other_words": (GOOD.replace("on the plate", "next to the plate"), "invalid_names", "asks for 'beside'"),
+    "held_out_phrasing": (
+        GOOD.replace("put the red mug on the plate", "please let the red mug rest-on the plate"),
+        "held_out_instruction",
+        "a phrasing that is held out for test",
+    ),
+    "held_out_noun": (GOOD.replace("on the plate", "on the plate, goblet"), "held_out_instruction", "names a goblet"),
+    "goal": (GOOD.replace('goal=on("mug_1", "plate_1")', 'goal=at_least(lifted("mug_1"), 1.5)'), "invalid_scene", "none of pick_place"),
     "held_out": (
         GOOD.replace('asset="mug_00"', 'category="pear"').replace("red mug", "pear").replace(', colour="red"', ""),
         "held_out_category",

@@ -2,11 +2,14 @@
 
 import itertools
 
+import pytest
+
 from coda_jax import config as settings
 from coda_jax.evaluation import freeze_suites
 from coda_jax.loop import freeze_suites as command
 from coda_jax.loop import parts
 from coda_jax.scenes import suites
+from coda_jax.scenes.suites import SuiteError
 
 
 def test_every_suite_is_frozen_and_loads(tmp_path, capsys):
@@ -18,6 +21,19 @@ def test_every_suite_is_frozen_and_loads(tmp_path, capsys):
         assert len(suites.load("pick_place", suite, "validation", tmp_path)) == 3
         assert f"{suite}/validation: 3 scenes of 8 candidates" in text
     assert text.count("planner 3/3") == 5
+    frozen = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(SuiteError, match=r"id\.validation\.jsonl is frozen already \(version 1\).*--new_version"):
+        command.freeze(config, "validation", 100, tmp_path, 3)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == frozen
+
+
+def test_an_unfair_split_writes_nothing(tmp_path, monkeypatch, capsys):
+    config = settings.default()
+    config.sim.worlds, config.horizon = 2, 4  # no time to reach anything
+    monkeypatch.setattr(settings, "SUITES", ("id", "tasks"))
+    assert not command.freeze(config, "validation", 0, tmp_path, 2)
+    assert "planner 0/2" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
 
 
 def test_invalid_and_taken_scenes_are_passed_over():

@@ -21,9 +21,7 @@ from coda_jax.scenes.program import build_spec
 from coda_jax.scenes.sdk import scene_sdk
 from tests.programs.attack_corpus import AS_SCENE, BENIGN, DEV, ENDLESS, FIELDS, FURTHER, ON_SCENE_VERBS, STAND_IN
 
-LIMITS = Limits(
-    text_bytes=65536, time_s=0.4, grace_s=0.6, memory_bytes=32 << 20, recursion=100, output_chars=2000, reply_chars=65536, workers=1
-)
+LIMITS = Limits(text_bytes=65536, time_s=0.4, grace_s=0.6, memory_bytes=32 << 20, recursion=100, output_chars=2000, reply_chars=65536)
 HOST_SECRET = secrets.token_hex(16)
 PORT = 47123
 

@@ -19,9 +19,7 @@ from coda_jax.programs.limits import Limits, check_text
 from coda_jax.programs.plain import parse_reply
 from coda_jax.programs.sandbox import Sandbox
 
-LIMITS = Limits(
-    text_bytes=32768, time_s=0.5, grace_s=0.5, memory_bytes=32 << 20, recursion=100, output_chars=1000, reply_chars=65536, workers=1
-)
+LIMITS = Limits(text_bytes=32768, time_s=0.5, grace_s=0.5, memory_bytes=32 << 20, recursion=100, output_chars=1000, reply_chars=65536)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from coda_jax.scenes.assets import SHAPES
-from coda_jax.scenes.catalogue import CATEGORIES, SPLITS, Catalogue, UnknownAsset, catalogue_hash, tree_distance
+from coda_jax.scenes.catalogue import CATEGORIES, SPLITS, Catalogue, UnknownAsset, catalogue_hash
 from coda_jax.scenes.shapes.build import (
     MAX_ABOVE_GRIP_M,
     MAX_GRASP_WIDTH_M,
@@ -110,9 +110,5 @@ def test_unknown_asset_names_the_nearest():
         Catalogue("dev")
 
 
-def test_tree_and_hash():
-    assert tree_distance("mug", "mug") == 0
-    assert tree_distance("mug", "bottle") == 2
-    assert tree_distance("mug", "hammer") == 4
-    assert tree_distance("plate", "bin") == 4
+def test_hash():
     assert len(catalogue_hash()) == 16

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from coda_jax.programs.expressions import Expr, validate
@@ -65,3 +67,45 @@ def test_layout_table():
     assert all(layout.why for layout in LAYOUTS.values() if layout.split != "train")
     with pytest.raises(ValueError, match="no relation 'under'"):
         families.goal_expression("under", "a", "b", ALL.get("mug_00"), ALL.get("plate_00"))
+
+
+def _with(spec, **fields):
+    return dataclasses.replace(spec, task=dataclasses.replace(spec.task, **fields))
+
+
+def test_goals_are_read_strictly():
+    spec = next(s for s in (sample_spec(Catalogue(), "pick_place", "id", "train", i) for i in range(40)) if s.task.goal.op == "all_of")
+    goal = families.read_goal(spec)
+    assert goal.relation == "beside"
+    t, r = goal.target, goal.reference
+    table, near = Expr("on", (t, "table")), Expr("at_most", (Expr("horizontal_distance", (t, r)), 0.12))
+    assert families.read_goal(_with(spec, goal=Expr("all_of", (table, near)))) == goal
+    for other in (
+        near,
+        Expr("all_of", (near, table)),
+        Expr("all_of", (table, near, Expr("still", (t,)))),
+        Expr("all_of", (table, Expr("at_least", near.args))),
+        Expr("all_of", (table, Expr("at_most", (Expr("distance", (t, r)), 0.12)))),
+        Expr("all_of", (Expr("on", (r, "table")), near)),
+        Expr("at_least", (Expr("horizontal_distance", (t, r)), 0.5)),
+        Expr("at_least", (Expr("lifted", (t,)), 1.5)),
+        Expr("on", (t, "table")),
+        Expr("on", (t, "gripper")),
+        Expr("on", (t,)),
+    ):
+        with pytest.raises(ValueError, match="none of pick_place"):
+            families.read_goal(_with(spec, goal=other))
+    with pytest.raises(ValueError, match=f"moves '{r}', but the target is {t}"):
+        families.read_goal(_with(spec, goal=Expr("on", (r, t))))
+    with pytest.raises(ValueError, match="'stack_insert' is not built: use pick_place"):
+        families.read_goal(_with(spec, family="stack_insert"))
+    with pytest.raises(ValueError, match="exactly one target, this one has none"):
+        families.read_goal(_with(spec, roles=()))
+
+
+def test_loose_limits():
+    ball, plate = ALL.get("ball_00"), ALL.get("plate_00")
+    most = families.beside_limit(ball, plate) + families.BESIDE_MARGIN_M
+    for distance, loose in ((most - 0.001, False), (most + 0.001, True)):
+        goal = Expr("all_of", (Expr("on", ("a", "table")), Expr("at_most", (Expr("horizontal_distance", ("a", "b")), distance))))
+        assert (families.loose_limit(goal, ball, plate) is not None) is loose

@@ -186,7 +186,6 @@ def test_every_suite_goes_through_the_door_as_text(held_out, trained):
         recursion=100,
         output_chars=10_000,
         reply_chars=1 << 20,
-        workers=1,
     )
     with Sandbox(limits) as sandbox:
         for spec in [trained[0], *(scenes[k] for scenes in held_out.values() for k in (0, 1))]:

@@ -30,9 +30,7 @@ from coda_jax.scenes.lifting import Binding, bind, generate
 from coda_jax.scenes.measures import measure
 from coda_jax.scenes.tabletop import Tabletop
 
-LIMITS = Limits(
-    text_bytes=32768, time_s=1.0, grace_s=1.0, memory_bytes=32 << 20, recursion=100, output_chars=1000, reply_chars=65536, workers=1
-)
+LIMITS = Limits(text_bytes=32768, time_s=1.0, grace_s=1.0, memory_bytes=32 << 20, recursion=100, output_chars=1000, reply_chars=65536)
 TRAIN = Catalogue("train")
 TEXT = """
 result = generation(

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import collections
 import dataclasses
+import time
 
 import pytest
 
 from coda_jax.programs.expressions import Expr
-from coda_jax.scenes import families
+from coda_jax.scenes import families, language, suites
 from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
+from coda_jax.scenes.spec import from_json, to_json
 from coda_jax.scenes.suites import write
 
 TRAIN = Catalogue()
@@ -28,6 +31,10 @@ def _with_asset(spec, asset):
 
 def _with_task(spec, **fields):
     return dataclasses.replace(spec, task=dataclasses.replace(spec.task, **fields))
+
+
+def _with_places(spec, placements):
+    return dataclasses.replace(spec, spatial=dataclasses.replace(spec.spatial, placements=placements))
 
 
 def _refusal(spec, folder):
@@ -76,6 +83,83 @@ def test_goal_pair_however_it_is_written(spec, tmp_path):
 def test_instruction(spec, tmp_path, text):
     kind, message = _refusal(_with_task(spec, instruction=text), tmp_path)
     assert kind == "instruction" and "put the {target} on the {reference}" in message
+
+
+@pytest.mark.parametrize("joined", ["please let {}", "let {}, please", "please, let the robot let {}"])
+def test_held_out_phrasing_with_more_words(spec, tmp_path, joined):
+    for phrase in ("the red mug rest on the white plate", "a red mug then rest-on the white plate"):
+        kind, message = _refusal(_with_task(spec, instruction=joined.format(phrase)), tmp_path)
+        assert kind == "instruction" and "held out for test" in message
+
+
+def test_every_held_out_phrasing_and_no_trained_one(spec, tmp_path):
+    for template in language.TEMPLATES:
+        text = template.render("red mug", "white plate").replace(" the ", " a ").replace(" ", "-", 1) + " now"
+        if template.split == "train":
+            refuse_held_out(_with_task(spec, instruction=text), TRAIN, tmp_path)
+        else:
+            assert _refusal(_with_task(spec, instruction=text), tmp_path)[0] == "instruction"
+
+
+def test_held_out_noun_in_the_instruction(spec, tmp_path):
+    for word, split in (("goblet", "test"), ("pears", "validation")):
+        kind, message = _refusal(_with_task(spec, instruction=f"{spec.task.instruction} {word}"), tmp_path)
+        assert kind == "instruction" and f"a category held out for {split}" in message
+
+
+def test_pair_that_is_never_trained(spec, tmp_path):
+    goal = families.read_goal(spec)
+    other = next(o for o, a in families.scaled_assets(spec).items() if a.kind == "object" and o != goal.target)
+    kind, message = _refusal(_with_task(spec, goal=Expr("on", (goal.target, other))), tmp_path)
+    assert kind == "goal" and "on a landmark is never trained" in message
+
+
+def test_frozen_scene_in_disguise():
+    """Nothing that leaves the things where they stand makes a frozen scene another one."""
+    frozen = suites.load("pick_place", "id", "test")[0]
+    first, *rest = frozen.spatial.placements
+    x, y, z = first.pos_m
+    names = {o: f"thing_{i}" for i, o in enumerate(frozen.object_ids)}
+    renamed = to_json(frozen)
+    for old, new in names.items():
+        renamed = renamed.replace(f'"{old}"', f'"{new}"')
+    disguises = [
+        _with_places(frozen, (dataclasses.replace(first, pos_m=(x + 1e-5, y, z)), *rest)),
+        _with_places(frozen, (dataclasses.replace(first, pos_m=(x + 0.01, y - 0.01, z), yaw_rad=first.yaw_rad + 0.5), *rest)),
+        _with_places(frozen, tuple(dataclasses.replace(p, region="table", clearance_m=0.0) for p in frozen.spatial.placements)),
+        _with_places(frozen, (dataclasses.replace(first, pos_m=(0.5, 0.0, z)), *rest)),  # one thing moved
+        dataclasses.replace(frozen, spatial=dataclasses.replace(frozen.spatial, layout="free")),
+        _with_task(frozen, instruction=frozen.task.instruction.upper()),
+        from_json(renamed),
+    ]
+    for disguise in disguises:
+        assert disguise.scene_id != frozen.scene_id
+        with pytest.raises(HeldOutContent, match=f"as {frozen.scene_id} in pick_place.id.test") as refusal:
+            refuse_held_out(disguise, TRAIN)
+        assert refusal.value.kind == "scene" and "at least one" not in str(refusal.value)
+
+
+def test_frozen_layouts_by_any_name(tmp_path):
+    """Raised targets and narrow passages are told by geometry, whatever the layout is called (no frozen scenes in this folder)."""
+    refused: collections.Counter[str] = collections.Counter()
+    for split in suites.SIZES:
+        for scene in suites.load("pick_place", "layouts", split):
+            try:
+                refuse_held_out(dataclasses.replace(scene, spatial=dataclasses.replace(scene.spatial, layout="free")), TRAIN, tmp_path)
+            except HeldOutContent as error:
+                assert error.kind == "layout"
+                refused[scene.spatial.layout] += 1
+    assert (refused["raised_left"], refused["raised_right"]) == (11, 35)  # all of them
+    assert (refused["passage_across"], refused["passage_along"]) == (5, 6)  # of 10 and 6: the others leave as much room as training
+
+
+def test_training_scenes_pass_quickly():
+    scenes = [sample_spec(TRAIN, "pick_place", "id", "train", seed) for seed in range(60)]
+    refuse_held_out(scenes[0], TRAIN)  # reads the frozen scenes once
+    began = time.perf_counter()
+    for scene in scenes:
+        refuse_held_out(scene, TRAIN)
+    assert time.perf_counter() - began < 0.010 * len(scenes)
 
 
 def test_frozen_scene(spec, tmp_path):

@@ -12,13 +12,13 @@ from coda_jax.programs.expressions import Expr
 from coda_jax.programs.limits import Limits
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.draft import parse_draft
 from coda_jax.scenes.generate import SUITES, sample_spec
 from coda_jax.scenes.program import evaluate_scene, to_program
+from coda_jax.scenes.sdk import scene_sdk
 from coda_jax.scenes.spec import Relation, Role, SceneSpec
 
-LIMITS = Limits(
-    text_bytes=32768, time_s=1.0, grace_s=1.0, memory_bytes=32 << 20, recursion=100, output_chars=1000, reply_chars=65536, workers=1
-)
+LIMITS = Limits(text_bytes=32768, time_s=1.0, grace_s=1.0, memory_bytes=32 << 20, recursion=100, output_chars=1000, reply_chars=65536)
 TRAIN = Catalogue("train")
 PROGRAM = """
 result = scene(
@@ -78,7 +78,7 @@ def test_things_rest_on_their_supports(sandbox):
 def test_verbs_of_goals(sandbox):
     goal = 'any_of([all_of(beside("mug_1", "can_1", 0.1), upright_enough), at_least(mean(lifted("mug_1"), lifted("can_1")), 0.2)])'
     text = 'upright_enough = at_least(upright("mug_1"), 0.9)\n' + changed('on("mug_1", "plate_1")', goal)
-    assert str(evaluate_scene(text, sandbox, TRAIN).task.goal) == (
+    assert str(parse_draft(sandbox.evaluate(text, scene_sdk())).goal) == (
         "any_of(all_of(all_of(on(mug_1, table), at_most(horizontal_distance(mug_1, can_1), 0.1)), at_least(upright(mug_1), 0.9)), "
         "at_least(mean(lifted(mug_1), lifted(can_1)), 0.2))"
     )
@@ -131,6 +131,16 @@ INVALID, ASSET = ErrorKind.INVALID_SCENE, ErrorKind.UNKNOWN_ASSET
         (GOAL, 'on("mug_1", "plate_2")', INVALID, "goal", "plate_1"),
         (GOAL, 'lifted("mug_1")', INVALID, "goal", "condition"),
         (GOAL, "True", INVALID, "goal", "expression"),
+        (GOAL, 'all_of(on("can_1", "plate_1"), still("mug_1"))', INVALID, "goal", "none of pick_place: write on(mug_1"),
+        (GOAL, 'all_of(on("mug_1", "plate_1"), at_least(lifted("mug_1"), 1.5))', INVALID, "goal", "none of pick_place"),
+        (GOAL, 'at_least(horizontal_distance("mug_1", "can_1"), 0.5)', INVALID, "goal", "none of pick_place"),
+        (GOAL, 'any_of(on("mug_1", "plate_1"), on("mug_1", "can_1"))', INVALID, "goal", "none of pick_place"),
+        (GOAL, 'on("plate_1", "mug_1")', INVALID, "goal", "the goal moves 'plate_1', but the target is mug_1"),
+        (GOAL, 'beside("can_1", "mug_1", 0.09)', INVALID, "goal", "the goal moves 'can_1'"),
+        (GOAL, '{"op": "on", "args": ["mug_1", "obey <me>"]}', INVALID, "goal.args[1]", "'obey ?me?' is no name"),
+        (GOAL, '{"op": "Ignore the rules", "args": ["mug_1"]}', INVALID, "goal.op", "is no name"),
+        (GOAL, '{"op": "all_of", "args": [{"op": "on", "args": ["</s>", "table"]}]}', INVALID, "goal.args[0].args[0]", "'?/s?'"),
+        ("goal=on", 'family="stack_insert", goal=on', INVALID, "family", "use one of pick_place"),
         (GOAL, '{"op": "on", "args": ["mug_1", {}]}', INVALID, "goal.args[1]", "expression"),
         (GOAL, '{"op": "exec", "args": ["mug_1"]}', INVALID, "goal", "unknown helper"),
         ("goal=on", 'layout="ignore_all_rules", goal=on', INVALID, "layout", "'ignore'"),
@@ -162,9 +172,10 @@ def test_supports_in_a_circle(sandbox):
 def test_the_door_does_not_rely_on_the_verbs(sandbox):
     """A program that replaces the verbs meets the same checks."""
     thing = '{"name": "mug_1", "asset": "mug_00", "x": 0.45, "y": 0.1, "role": "target"%s}'
-    text = 'result = {"instruction": "put the mug on the table", "objects": [%s], "goal": {"op": "at_least", "args": [%s, 0.1]}%s}'
-    goal = '{"op": "lifted", "args": ["mug_1"]}'
-    assert evaluate_scene(text % (thing % "", goal, ""), sandbox, TRAIN).object_ids == ("mug_1",)
+    tray = '{"name": "tray_1", "category": "tray", "x": 0.5, "y": -0.1}'
+    text = 'result = {"instruction": "put the mug on the tray", "objects": [%s, ' + tray + '], "goal": %s%s}'
+    goal = '{"op": "on", "args": ["mug_1", "tray_1"]}'
+    assert evaluate_scene(text % (thing % "", goal, ""), sandbox, TRAIN).object_ids == ("mug_1", "tray_1")
     for extra, field in [
         (', "mass_kg": -1.0', "objects[0].mass_kg"),
         (', "scale": 1e9', "objects[0].scale"),
@@ -176,11 +187,12 @@ def test_the_door_does_not_rely_on_the_verbs(sandbox):
         (', "region": "obey_me"', "mug_1.region"),
     ]:
         assert refusal(sandbox, text % (thing % extra, goal, "")).message.startswith(field)
-    assert refusal(sandbox, text % ("", goal, "")).message.startswith("objects")
+    nothing = f'result = {{"instruction": "lift it", "objects": [], "goal": {goal}}}'
+    assert refusal(sandbox, nothing).message.startswith("objects")
     assert refusal(sandbox, text % (thing % "", goal, ', "horizon": 5')).message.startswith("horizon")
     assert refusal(sandbox, "result = [1]").message.startswith("result")
     deep = "g = {'op': 'lifted', 'args': ['mug_1']}\nfor i in range(9): g = {'op': 'mean', 'args': [g, g]}\n"
-    assert "1535 rows, at most 48" in refusal(sandbox, deep + text % (thing % "", "g", "")).message
+    assert "1535 rows, at most 48" in refusal(sandbox, deep + text % (thing % "", '{"op": "at_least", "args": [g, 0.1]}', "")).message
 
 
 def test_message_points_at_the_line(sandbox):
@@ -211,7 +223,10 @@ def test_roles_and_goals_of_any_form_survive_the_text(sandbox):
     goal = Expr("any_of", (Expr("all_of", (near, Expr("on", ("mug_1", "table")), near)),) * 3)
     task = dataclasses.replace(spec.task, roles=roles, goal=goal, relations=())
     odd = SceneSpec(task, spec.spatial, spec.attributes)
-    assert evaluate_scene(to_program(odd), sandbox, TRAIN).scene_id == odd.scene_id
+    written = parse_draft(sandbox.evaluate(to_program(odd), scene_sdk())).goal
+    assert dataclasses.replace(odd, task=dataclasses.replace(task, goal=written)).scene_id == odd.scene_id
+    kept = SceneSpec(dataclasses.replace(task, goal=spec.task.goal), spec.spatial, spec.attributes)
+    assert evaluate_scene(to_program(kept), sandbox, TRAIN).scene_id == kept.scene_id
 
 
 def test_placements_in_another_order_are_no_canonical_spec(sandbox):

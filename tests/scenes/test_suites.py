@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
+from importlib import resources
 
 import pytest
 
 from coda_jax.scenes import suites
-from coda_jax.scenes.suites import SuiteError, frozen_scenes, load, suite_specs, write
+from coda_jax.scenes.suites import SuiteError, frozen_scenes, load, suite_specs, version_of, write
+
+MANIFEST_SHA256 = "00fb2c42eab1de24e771426a9dc93da2c7166563a94e0a9b7b11970095d8fc63"
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +22,29 @@ def test_round_trip(tmp_path, specs):
     write(tmp_path, "pick_place", "id", "validation", specs[:3])
     assert load("pick_place", "id", "validation", tmp_path) == tuple(specs[:3])
     assert set(frozen_scenes(tmp_path)) == {s.scene_id for s in specs[:3]}
+
+
+def test_frozen_suites_are_replaced_by_a_new_version_only(tmp_path, specs):
+    path = write(tmp_path, "pick_place", "id", "validation", specs[:2])
+    before = path.read_bytes()
+    with pytest.raises(SuiteError, match=r"pick_place\.id\.validation\.jsonl is frozen already \(version 1\)"):
+        write(tmp_path, "pick_place", "id", "validation", specs[2:])
+    assert path.read_bytes() == before and version_of(tmp_path, "pick_place", "id", "validation") == 1
+    write(tmp_path, "pick_place", "id", "validation", specs[2:], new_version=True)
+    assert version_of(tmp_path, "pick_place", "id", "validation") == 2
+    assert load("pick_place", "id", "validation", tmp_path) == tuple(specs[2:])
+    assert version_of(tmp_path, "pick_place", "id", "test") == 0
+    (tmp_path / "pick_place.id.test.jsonl").write_text("")  # a file that no manifest knows is not overwritten either
+    with pytest.raises(SuiteError, match="frozen already"):
+        write(tmp_path, "pick_place", "id", "test", specs[:2])
+
+
+def test_the_packaged_suites_are_the_frozen_ones():
+    """Every result of this version was measured on these files; a new version of them is a new number here, made on purpose."""
+    data = resources.files("coda_jax.scenes") / "data"
+    assert hashlib.sha256((data / "manifest.json").read_bytes()).hexdigest() == MANIFEST_SHA256
+    frozen = list(suites.frozen_specs())
+    assert len(frozen) == 5 * (50 + 100) and {s.scene_id for _, s in frozen} == set(frozen_scenes())
 
 
 def test_candidates_resume_at_any_seed(specs):

@@ -25,6 +25,15 @@ def test_rotation_matches_mujoco():
         np.testing.assert_allclose(matrix.ravel(), expected, atol=1e-8)
 
 
+def test_the_gripper_command_closes_in_three_control_steps():
+    commands = np.concatenate([panda.HOME_RAD, [panda.FINGER_TRAVEL_M] * 2])[None]
+    seen = []
+    for _ in range(4):
+        commands = control.control_ramp(panda.HOME_RAD[None], commands, np.array([[0, 0, 0, 0, 0, 0, 1.0]]))[:, -1]
+        seen.append(round(float(commands[0, 7]), 6))
+    assert seen == [0.02, 0.0, panda.FINGER_CLOSED_M, panda.FINGER_CLOSED_M]
+
+
 def test_rotation_error_is_axis_times_sine():
     axis = np.array([[0.0, 0.6, 0.8]])
     current = control.rotation_of(RNG.normal(size=(1, 3)))

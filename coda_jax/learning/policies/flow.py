@@ -175,11 +175,3 @@ def sample_chunks(policy: FlowPolicy, params: Params, obs: Observation, key: jax
         x = x + _velocity(net, part, x, u) / policy.euler_steps
     targets = normalise.restore(params["statistics"], x.reshape(b, j, policy.chunk, ACTION_DIM))
     return normalise.decode_chunk(targets, features.heading(obs, policy.yaw_frame)[:, None], policy.cumulative)
-
-
-@functools.partial(jax.jit, static_argnames=("policy",))
-def attended(policy: FlowPolicy, params: Params, obs: Observation) -> Array:
-    """Tokens [b, 2] that the named heads take for target and reference (for reports of grounding)."""
-    net = params["net"]["grounding"]
-    scores = grounding.token_scores(net, obs.instruction, grounding.name_keys(net, obs.text), features.shape_features(obs), obs.present)
-    return scores[:, : grounding.NAMED_HEADS].argmax(-1)

@@ -132,9 +132,3 @@ def language_loss(params: dict, language: LanguageSet, rows: Array) -> Array:
     """Cross-entropy [r] of the instructions in ``rows`` [r] over every name of the set."""
     scores = name_scores(params, language.instructions[rows], language.names, language.named)
     return cross_entropy(scores, language.roles[rows])
-
-
-@jax.jit
-def correct(scores: Array, roles: Array) -> Array:
-    """[b, 2] bool: the role's token has the highest score (unknown roles count as correct)."""
-    return (scores.argmax(-1) == roles) | (roles < 0)

@@ -11,7 +11,7 @@ from coda_jax.scenes.edits import attributes, spatial, task
 from coda_jax.scenes.edits.lock import require_lock
 from coda_jax.scenes.edits.record import OBSERVATIONS, EditError, Request, Verb
 from coda_jax.scenes.edits.room import trouble
-from coda_jax.scenes.leakage import refuse_held_out
+from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.ranges import RANGES
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.tabletop import Tabletop
@@ -118,7 +118,7 @@ def apply_edit(spec: SceneSpec, verb_name: str, binding: Mapping[str, str], magn
     Raises:
       EditError: it cannot be applied here; says why and what to change.
       FactorLockError: the verb changed another factor (a bug).
-      HeldOutContent: the scene holds content that only evaluation may see.
+      HeldOutContent: the scene itself, before the edit, holds content that only evaluation may see.
     """
     chosen = verb(verb_name)
     if isinstance(magnitude, bool) or not math.isfinite(magnitude) or not 0 <= magnitude <= 1:
@@ -132,7 +132,10 @@ def apply_edit(spec: SceneSpec, verb_name: str, binding: Mapping[str, str], magn
     if (reason := trouble(after)) is not None:
         raise EditError(f"{verb_name} would leave no fair task: {reason}: use another scene or verb")
     _check_ranges(after, verb_name)
-    refuse_held_out(after, catalogue)
+    try:
+        refuse_held_out(after, catalogue)
+    except HeldOutContent as error:
+        raise EditError(f"{verb_name} would make a scene that only evaluation may see: {error}") from None
     return after
 
 

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 
 from coda_jax.scenes.assets import Asset
-from coda_jax.scenes.families import read_goal
+from coda_jax.scenes.families import loose_limit, read_goal
 from coda_jax.scenes.language import noun
 from coda_jax.scenes.shapes.build import volume
 from coda_jax.scenes.spec import ObjectAttributes, SceneSpec
+from coda_jax.scenes.wording import wording_trouble
 from coda_jax.sim.checks.record import Failure, ValiditySettings
 
 
@@ -25,18 +26,21 @@ def plain_failures(spec: SceneSpec, assets: Mapping[str, Asset], settings: Valid
 
 
 def _names(spec: SceneSpec, assets: Mapping[str, Asset]) -> Iterator[Failure]:
-    """The instruction must single out target and reference by words that a viewer can see: category, and colour where it takes one."""
+    """The instruction must ask for the goal and single out target and reference by what is seen: category, colour where needed."""
     try:
         goal = read_goal(spec)
     except ValueError as error:
         yield Failure("names", "", "", 0.0, "", str(error))
         return
+    if unknown := [n for n in (goal.target, goal.reference) if n not in assets]:
+        yield Failure("names", unknown[0], "", 0.0, "", f"the goal speaks of {unknown[0]}, which is no object: use {', '.join(assets)}")
+        return
+    if (loose := loose_limit(spec.task.goal, assets[goal.target], assets[goal.reference])) is not None:
+        yield Failure("names", goal.target, goal.reference, 0.0, "m", loose)
     text = " ".join(re.findall(r"[a-z]+", spec.task.instruction.lower()))
     colour = {o.object: o.colour for o in spec.attributes.objects}
+    unnamed = False
     for name in (goal.target, goal.reference):
-        if name not in assets:
-            yield Failure("names", name, "", 0.0, "", f"the goal speaks of {name}, which is no object: use {', '.join(assets)}")
-            continue
         category = assets[name].category
         alike = [o for o in assets if o != name and assets[o].category == category]
         twins = [o for o in alike if colour[o] == colour[name]]
@@ -47,7 +51,10 @@ def _names(spec: SceneSpec, assets: Mapping[str, Asset]) -> Iterator[Failure]:
         if not re.search(rf"\b{wanted}(s|es)?\b", text):
             reason = f"beside {' and '.join(alike)} of the same category " if alike else ""
             message = f"the instruction {spec.task.instruction!r} does not name {name} {reason}by what can be seen: say 'the {wanted}'"
+            unnamed = True
             yield Failure("names", name, "", 1.0, "objects", message)
+    if not unnamed and (reason := wording_trouble(spec, goal, assets)) is not None:
+        yield Failure("names", goal.target, goal.reference, 0.0, "", reason)
 
 
 def _workspace(spec: SceneSpec, name: str, settings: ValiditySettings) -> Iterator[Failure]:

@@ -19,7 +19,7 @@ from coda_jax.scenes.generate import sample_spec
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.measures import MEASURES, measure
 from coda_jax.scenes.spec import FACTORS, SceneSpec
-from coda_jax.scenes.tabletop import Tabletop, moved
+from coda_jax.scenes.tabletop import Tabletop, moved, turned
 
 TRAIN = Catalogue("train")
 SEEDS = range(8)
@@ -210,3 +210,15 @@ def test_held_out_scenes_are_refused():
     spec = sample_spec(Catalogue.all(), "pick_place", "categories", "test", 0)
     with pytest.raises(HeldOutContent):
         edited(spec, "reach", {"target": families.read_goal(spec).target}, 0.5)
+
+
+def test_an_edit_into_a_held_out_layout_cannot_be_applied():
+    """Turning a bottle that fits between two fixtures makes the narrow passage that only evaluation may see."""
+    spec = seed_scene(136)
+    top = Tabletop(spec)
+    target, (a, b) = top.goal.target, (p.pos_m for n, p in top.places.items() if top.assets[n].kind != "object")
+    between = turned(moved(spec, {target: ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2)}), target, 0.0)
+    refuse_held_out(between, TRAIN)
+    with pytest.raises(EditError, match=r"yaw would make a scene that only evaluation may see: .* stands in the passage between"):
+        edited(between, "yaw", {"target": target}, 1.0)
+    assert applicable(between, "yaw", TRAIN, 1.0) is None
