@@ -65,6 +65,22 @@ def write_strip(path: Path, strip: Image.Image) -> None:
     atomic_write(path, buffer.getvalue())
 
 
+def write_animation(path: Path, frames: np.ndarray, *, frames_per_s: float = 10.0, quality: int = 80) -> None:
+    """Write frames [f, height, width, 3] uint8 as an animated WebP that loops, atomically.
+
+    Raises:
+      ValueError: no frames.
+    """
+    if len(frames) == 0:
+        raise ValueError(f"no frames for {path}")
+    images = [Image.fromarray(np.asarray(frame, np.uint8)) for frame in frames]
+    buffer = io.BytesIO()
+    images[0].save(
+        buffer, "WEBP", save_all=True, append_images=images[1:], duration=round(1000 / frames_per_s), loop=0, quality=quality, method=2
+    )
+    atomic_write(path, buffer.getvalue())
+
+
 def _fit(draw: ImageDraw.ImageDraw, text: str, font, width: int) -> str:
     """The text as one printable line, cut with an ellipsis where it is wider than ``width`` pixels."""
     line = "".join(c if c.isprintable() else " " for c in text[:400])

@@ -25,7 +25,7 @@ def bases():
 
 @pytest.fixture(scope="module")
 def sandbox():
-    with Sandbox(Limits(64 * 1024, 2.0, 1.0, 64 * 2**20, 200, 10_000, 200_000, 2)) as opened:
+    with Sandbox(Limits(64 * 1024, 2.0, 1.0, 64 * 2**20, 200, 10_000, 200_000)) as opened:
         yield opened
 
 
