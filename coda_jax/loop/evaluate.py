@@ -55,7 +55,10 @@ def _evaluate(config: settings.Config, workdir: Path, folder: Path, commit: Comm
     state = cloning.committed_state(config, workdir, commit)
     folder.mkdir(parents=True, exist_ok=True)
     done = Evaluated.of(folder, commit.checkpoint_sha256)
-    done.store(folder)  # what no longer counts is forgotten before its files are replaced
+    done.store(folder)  # what no longer counts is forgotten before its files go
+    for suite in config.evaluate.suites:
+        if suite not in done.suites:
+            (folder / records_name(suite, "after")).unlink(missing_ok=True)
     ledger = Ledger(folder)
 
     def store(outcome: evaluation.SuiteOutcome) -> None:

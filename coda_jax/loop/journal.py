@@ -119,8 +119,9 @@ def _parsed(memory: Memory) -> dict[int, Commit]:
             first = error.errors(include_url=False, include_input=False)[0]
             field = ".".join(map(str, first["loc"])) or "body"
             raise InputError(
-                f"{memory.path}: commit {stored.number} ({stored.stage}) is whole but not of this version of coda_jax ({field}: {first['msg']}); "
-                "go on with the version that wrote it (config.json names it), or choose another --workdir. Nothing was changed"
+                f"{memory.path}: commit {stored.number} ({stored.stage}) cannot be read by this version of coda_jax ({field}: "
+                f"{first['msg']}); go on with the version that wrote it, which config.json names, or choose another --workdir. "
+                "Nothing was changed"
             ) from None
     return found
 
@@ -147,8 +148,8 @@ class Journal:
         if not number and memory.last:
             reasons = "; ".join(dict.fromkeys(problems)) or f"the rows of the first one in {memory.path.name} are damaged"
             raise InputError(
-                f"none of the {memory.last} commits in {memory.path.parent} is intact ({reasons}): restore these files from a copy, or begin "
-                "anew in another --workdir. Nothing was changed"
+                f"none of the {memory.last} commits in {memory.path.parent} is intact ({reasons}): restore these files from a copy, or "
+                "begin anew in another --workdir. Nothing was changed"
             )
         for found in problems:
             log.warning("%s; going back to the commit before", found)

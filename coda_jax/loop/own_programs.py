@@ -31,8 +31,8 @@ def patiently(sandbox: Sandbox, evaluate: Callable[[], T]) -> T:
             log.warning("a program of our own generator failed in its worker (%s); %d more attempts", error, left)
             if not left:
                 raise Stopped(
-                    f"stopped: a program of our own generator failed {RETRIES + 1} times in its worker ({error}): is the machine out of memory "
-                    "or overloaded? The same command goes on from the last commit"
+                    f"stopped: a program of our own generator failed {RETRIES + 1} times in its worker ({error}): is the machine out of "
+                    "memory or overloaded? The same command goes on from the last commit"
                 ) from error
             sandbox.close()
     raise AssertionError("the last attempt returned or raised")

@@ -72,10 +72,8 @@ class Run:
         metrics = self.folder / METRICS
         if commit.metrics_bytes and (not metrics.exists() or metrics.stat().st_size < commit.metrics_bytes):
             return f"{metrics} is shorter than its commit says"
-        if commit.checkpoint is not None:
-            if (found := self.checkpoints.problem(commit.checkpoint, commit.checkpoint_sha256)) is not None:
-                return found
-        return missing_or_changed(self.folder, commit.files)
+        found = None if commit.checkpoint is None else self.checkpoints.problem(commit.checkpoint, commit.checkpoint_sha256)
+        return found or missing_or_changed(self.folder, commit.files)
 
     @property
     def new_compiles(self) -> int:
@@ -123,8 +121,8 @@ def _require_memory(folder: Path) -> None:
     work = [name for name in ("episodes", CHECKPOINTS) if any((folder / name).glob("*"))]
     if work:
         raise InputError(
-            f"{folder} holds {' and '.join(f'{name}/' for name in work)} but its {MEMORY} is gone: restore it from a copy, or begin anew in "
-            "another --workdir. Nothing was changed"
+            f"{folder} holds {' and '.join(f'{name}/' for name in work)} but its {MEMORY} is gone: restore it from a copy, or begin anew "
+            "in another --workdir. Nothing was changed"
         )
 
 
