@@ -16,6 +16,7 @@ from ml_collections import ConfigDict
 from coda_jax.runtime import InputError
 
 PRESETS = ("cpu", "paper")
+NOT_BUILT = ("none", "learnability")  # strategies of the method that are still to come
 STRATEGIES = ("sft", "domain_randomization", "uniform", "success_rate", "coda_no_memory", "coda")
 SUITES = ("id", "instances", "layouts", "tasks", "categories")
 T = TypeVar("T")
@@ -143,6 +144,7 @@ def default(preset: str = "cpu") -> Config:
                 "scenes": 8,  # variants of each level
                 "rollouts": 2,  # of each variant
                 "repairs": 2,  # attempts to mend an invalid variant
+                "least_band": 0.5,  # least probability that the level lies in the band, or the program is not used
             },
             "control": {
                 "modes": 2,  # most modes tested in a round
@@ -354,6 +356,7 @@ AT_LEAST: dict[str, float] = {
     "engine.scenes": 1,
     "engine.rollouts": 1,
     "engine.repairs": 0,
+    "engine.least_band": 0,
     "control.modes": 0,
     "control.scenes": 1,
     "control.most_scenes": 1,
@@ -440,6 +443,7 @@ AT_MOST: dict[str, float] = {
     "engine.modes": 10_000,
     "engine.scenes": 10_000,
     "engine.rollouts": 10_000,
+    "engine.least_band": 1,
     "engine.repairs": 100,
     "control.modes": 10_000,
     "control.scenes": 100_000,
@@ -492,6 +496,8 @@ def validate(config: Config) -> None:
     for path in RANGES:
         if len(values[path]) != 2 or not -_FAR < values[path][0] < values[path][1] < _FAR:
             raise InputError(f"config.{path} is {values[path]!r}; it must be two numbers, the lower one first")
+    if config.strategy in NOT_BUILT:
+        raise InputError(f"config.strategy={config.strategy} is not built yet; use one of: {', '.join(STRATEGIES)}")
     for path, choices in ONE_OF.items():
         value = values[path]
         for one in value if isinstance(value, (list, tuple)) else (value,):

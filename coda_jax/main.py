@@ -25,11 +25,13 @@ MODES = {
     "check": "put --program (a file or a folder) through sandbox and validation, one JSON line each",
     "view": "draw one scene: of --program, or number --index of --suite",
     "report": "write report.html of --workdir again",
+    "verify": "test the generation program --program against the policy of --workdir: does its factor hurt more than another one",
+    "replay": "make the video of rollout --episode of --workdir and say where it failed",
     "compare": "set the runs of --against beside that of --workdir, suite by suite and scene by scene",
     "doctor": "check devices, caches, packages, text encoder, sandbox, disk and memory, and say what to do",
 }
 _UNUSABLE = (errno.ENAMETOOLONG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
-LATER = ("verify", "replay", "serve")
+LATER = ("serve",)
 
 _EXAMPLES = """\
   python -m coda_jax.main --config=experiments/quickstart.py
@@ -51,6 +53,7 @@ class Command:
     index: int
     output: Path | None
     against: tuple[Path, ...] = ()
+    episode: int = 0
 
 
 def _flags() -> flags.FlagValues:
@@ -61,10 +64,13 @@ def _flags() -> flags.FlagValues:
     flags.DEFINE_string("workdir", None, "Run folder; runs/NAME of the experiment file where left out.", flag_values=values)
     flags.DEFINE_string("mode", "run", "What to do, see above.", flag_values=values)
     flags.DEFINE_bool("dry_run", False, "Print the settings and what would run, and start nothing.", flag_values=values)
-    flags.DEFINE_string("program", None, "check, view: a scene program, or (check) a folder of them.", flag_values=values)
+    flags.DEFINE_string(
+        "program", None, "check, view: a scene program, or (check) a folder of them; verify: a generation program.", flag_values=values
+    )
     flags.DEFINE_string("suite", "id", "view: suite of the scene.", flag_values=values)
     flags.DEFINE_integer("index", 0, "view: number of the scene in its suite.", lower_bound=0, flag_values=values)
-    flags.DEFINE_string("output", None, "view: file to write the picture to.", flag_values=values)
+    flags.DEFINE_string("output", None, "view, replay: file to write the picture or video to.", flag_values=values)
+    flags.DEFINE_integer("episode", 0, "replay: number of the rollout.", lower_bound=0, flag_values=values)
     flags.DEFINE_list("against", [], "compare: other run folders, separated by commas.", flag_values=values)
     return values
 
@@ -81,7 +87,7 @@ def usage() -> str:
             f"--{name}" + ("" if values[name].boolean else "=..."),
             f"{values[name].help}" + (f" [{values[name].value}]" if values[name].value else ""),
         )
-        for name in ("config", "workdir", "mode", "dry_run", "program", "suite", "index", "output", "against")
+        for name in ("config", "workdir", "mode", "dry_run", "program", "suite", "index", "output", "episode", "against")
     ]
     return "\n".join(
         [
@@ -212,20 +218,22 @@ def parse(arguments: list[str]) -> Command:
     program = Path(values.program) if values.program else None
     if program is not None and not program.exists():
         raise InputError(f"--program={program} does not exist")
-    if mode == "check" and program is None:
-        raise InputError("--mode=check needs --program=FILE_OR_FOLDER")
     config = None
-    if mode in ("run", "evaluate") or (mode in ("view", "doctor", "check") and values.config is not None) or overrides:
+    if mode in ("run", "evaluate", "verify") or (mode in ("view", "doctor", "check") and values.config is not None) or overrides:
         config = _resolve_config(values, overrides, workdir)
     if workdir is None and values.config is not None:
         workdir = _default_workdir(values.config)
-    if mode in ("evaluate", "report", "compare") and workdir is None:
+    if mode in ("check", "verify") and program is None:
+        raise InputError(f"--mode={mode} needs --program={'FILE_OR_FOLDER' if mode == 'check' else 'FILE'}")
+    if mode == "replay" and not values.episode:
+        raise InputError("--mode=replay needs --episode=NUMBER; metrics.jsonl and report.html name those of diagnosed failures")
+    if mode in ("evaluate", "report", "compare", "verify", "replay") and workdir is None:
         raise InputError(f"--mode={mode} needs --workdir=FOLDER of a run")
     against = tuple(Path(name) for name in values.against)
     if mode == "compare" and not against:
         raise InputError("--mode=compare needs --against=FOLDER[,FOLDER ...] of other runs")
     output = Path(values.output) if values.output else None
-    return Command(mode, workdir, config, values.dry_run, program, values.suite, values.index, output, against)
+    return Command(mode, workdir, config, values.dry_run, program, values.suite, values.index, output, against, values.episode)
 
 
 def dispatch(command: Command) -> int:
@@ -267,6 +275,24 @@ def dispatch(command: Command) -> int:
         from coda_jax.evaluation.report import write_report
 
         print(write_report(workdir))
+        return DONE
+    if mode == "verify":
+        assert workdir is not None and config is not None and command.program is not None
+        if not folders.check(workdir, config, free=("control",)):
+            raise InputError(f"{workdir} holds no run; give the --workdir of one")
+        with runtime.orderly_stop(), folders.locked(workdir):
+            runtime.setup()
+            from coda_jax.loop import verify
+
+            verify.run(config, workdir, command.program)
+        return DONE
+    if mode == "replay":
+        assert workdir is not None
+        folders.read_config(workdir)
+        runtime.setup()
+        from coda_jax.loop import replay
+
+        replay.run(workdir, command.episode, command.output)
         return DONE
     if mode == "compare":
         assert workdir is not None

@@ -19,7 +19,7 @@ def get_config(variant: str = "") -> settings.Config:
             "policy": {"width": 32, "key_dim": 16},
             "clone": {"steps": 100, "batch": 64, "language_batch": 32},
             "rounds": {
-                "count": 1,
+                "count": 2,
                 "bases": 8,
                 "collect": 1,
                 "environments": 4,
@@ -29,9 +29,10 @@ def get_config(variant: str = "") -> settings.Config:
                 "steps": 50,
                 "warmup": 5,
             },
-            "diagnose": {"failures": 4, "rerollouts": 2},
-            "engine": {"modes": 1, "levels": (0.5, 1.0), "scenes": 2, "rollouts": 1},
-            "control": {"modes": 1, "scenes": 4, "most_scenes": 8, "rollouts": 2},
+            # a policy that never succeeds would leave nothing to blame on a factor: here everything is blamed and every level used
+            "diagnose": {"failures": 4, "rerollouts": 2, "least_gain": 0.0},
+            "engine": {"modes": 2, "levels": (0.5, 1.0), "scenes": 2, "rollouts": 1, "least_band": 0.0},
+            "control": {"modes": 1, "scenes": 4, "most_scenes": 4, "rollouts": 2},
             "schedule": {"most_updates": 100},
             "evaluate": {"scenes": 4, "films": 1},
         }

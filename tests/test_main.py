@@ -47,7 +47,6 @@ def test_no_arguments_print_the_help(capsys):
         (["--config=EXPERIMENT", "--config.seed"], "--config.seed needs a value"),
         (["--config=EXPERIMENT:typo"], "line 5"),
         (["--config=missing/nothing.py"], "there is no experiment file"),
-        (["--mode=verify"], "not built yet"),
         (["--mode=serve"], "not built yet"),
         (["--mode=rum"], "use one of: run"),
         (["--cofig=x"], "Did you mean: config"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -44,8 +45,10 @@ class Tally:
 class Summary:
     """The numbers of a run that scripts read; committed work only.
 
-    accepted, rejected: scenes that passed validity, and the refused ones by reason. compiles_per_round: executables built in each
-    round after the start. sim_steps: physics steps. suites: [family][suite]["before" | "after"] = {k, n}.
+    rounds: finished ones. accepted, rejected: scenes that passed validity, and the refused ones by reason. diagnoses: control tests by
+    verdict. modes: for each round how many were new, kept from earlier rounds, and removed. compiles_per_round: executables built after
+    the start, first those outside of rounds, then of each round. tokens: of language models. sim_steps: physics steps.
+    suites: [family][suite]["before" | "after"] = {k, n}.
     """
 
     seed: int
@@ -55,6 +58,10 @@ class Summary:
     compiles_per_round: list[Count]
     sim_steps: Count
     suites: dict[str, dict[str, dict[Moment, Tally]]]
+    rounds: Count = 0
+    diagnoses: dict[str, Count] = dataclasses.field(default_factory=dict)
+    modes: list[dict[str, Count]] = dataclasses.field(default_factory=list)
+    tokens: Count = 0
 
 
 _SUMMARY: TypeAdapter[Summary] = TypeAdapter(Summary)

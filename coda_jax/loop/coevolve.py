@@ -7,14 +7,15 @@ from pathlib import Path
 from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.comparison import before_and_after
-from coda_jax.evaluation.metrics import Summary, write_summary
-from coda_jax.evaluation.records import read_records, tally
+from coda_jax.evaluation.metrics import write_summary
+from coda_jax.evaluation.records import read_records
 from coda_jax.evaluation.report import write_report
 from coda_jax.evaluation.terminal import duration, print_suites
 from coda_jax.learning.encoders.minilm import weights_folder
 from coda_jax.loop import estimate, evaluation, parts
 from coda_jax.loop.run import Run, opened
 from coda_jax.loop.stages import next_stage, run_stage
+from coda_jax.loop.summary import summary_of
 from coda_jax.loop.warm_up import warm_up
 
 
@@ -53,15 +54,7 @@ def finish(job: Run) -> None:
     """Write summary and report, print the table."""
     state, config = job.state, job.config
     records = read_records(job.folder)
-    summary = Summary(
-        seed=config.seed,
-        wall_s=round(state.wall_s, 1),
-        accepted=state.accepted,
-        rejected=dict(sorted(state.rejected.items())),
-        compiles_per_round=[state.compiles],
-        sim_steps=state.sim_steps,
-        suites=tally(records, config.evaluate.split),
-    )
+    summary = summary_of(job, records)
     write_summary(job.folder, summary)
     report = write_report(job.folder)
     print_suites(summary.suites, title=f"Success by suite, {config.evaluate.split} split")

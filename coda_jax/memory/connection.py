@@ -26,14 +26,18 @@ def damaged(path: Path, what: object) -> InputError:
 
 
 @contextlib.contextmanager
-def translated(path: Path) -> Iterator[None]:
-    """Inside, SQLite's errors become ours.
+def translated(path: Path, decode: bool = True) -> Iterator[None]:
+    """Inside, SQLite's errors become ours; with ``decode`` also text that is no UTF-8, which is then taken for the file's.
 
     Raises:
       OSError: the disk is full (ENOSPC) or fails (EIO). InputError: the file is damaged, locked, or may not be written.
     """
     try:
         yield
+    except UnicodeDecodeError as error:
+        if decode:
+            raise damaged(path, error) from error
+        raise
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
         io = code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)

@@ -9,7 +9,7 @@ import sqlite3
 import stat
 from pathlib import Path
 
-from coda_jax.memory import schema
+from coda_jax.memory import schema, seals
 from coda_jax.memory.codec import RowError
 from coda_jax.memory.rows import Mode, Program
 from coda_jax.memory.store import CURRENT, read_rows
@@ -34,7 +34,7 @@ class Imported:
 def import_memory(path: Path, max_bytes: int = MAX_BYTES) -> Imported:
     """Modes and programs of a finished run's ``memory.sqlite``, read without writing to it or carrying out anything in it.
 
-    Every row of every table is validated, though only modes and programs are returned.
+    Every row of every table is validated and the seals are checked, though only modes and programs are returned.
 
     Raises:
       InputError: no such file, too large, no SQLite file, damaged, not exactly our tables, or a row that is not valid.
@@ -93,6 +93,12 @@ def _read(path: Path, connection: sqlite3.Connection) -> Imported:
         raise InputError(f"{path} cannot be imported: rows name others that are not there")
     for row_type in CODECS:
         collections.deque(read_rows(connection, row_type), maxlen=0)  # every row is validated, none is kept
+    sums = seals.sums(connection)
+    for *fields, sealed in connection.execute("SELECT number, stage, metrics_bytes, body, seal FROM commits"):
+        if sealed != seals.seal(sums.pop(fields[0], 0), *fields):
+            raise InputError(f"{path} is damaged: rows of commit {fields[0]} are not what was committed; take another copy of it")
+    if sums:
+        raise InputError(f"{path} holds rows that no commit came for: its run was stopped inside a stage; let it finish first")
     return Imported(
         tuple(read_rows(connection, Mode, f"WHERE {CURRENT[Mode]} ORDER BY mode_id")),
         tuple(read_rows(connection, Program, f"WHERE {CURRENT[Program]} ORDER BY program_id")),

@@ -67,7 +67,7 @@ TABLES = (
 ) STRICT""",
 )
 INDICES = (
-    "CREATE INDEX modes_by_key ON modes (family, factor, phase)",
+    "CREATE INDEX modes_by_family ON modes (family)",
     "CREATE INDEX programs_by_mode ON programs (mode_id, kind)",
     "CREATE INDEX scenes_by_base ON scenes (base_scene_id)",
     "CREATE INDEX scenes_by_program ON scenes (program_id)",
@@ -118,7 +118,7 @@ def check(connection: sqlite3.Connection) -> None:
         found[kind, name] = text
     for (kind, name), text in found.items():
         if (kind, name) not in _OURS:
-            raise SchemaError(f"it has a {kind} {str(name)[:60]!r} that no memory has")
+            raise SchemaError(f"it holds the {kind} {str(name)[:60]!r}, which no memory has")
         if text != _OURS[kind, name]:
             raise SchemaError(f"its {kind} {name!r} is not as this version makes it")
     if missing := sorted(name for key in _OURS.keys() - found.keys() for name in key[1:]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import logging
 import sqlite3
 from collections.abc import Iterator, Sequence, Set
@@ -112,17 +113,24 @@ class Memory:
         """
         if self._sums is None:
             raise StoreError(f"{self.path} was opened for reading: use Memory.open to write")
-        with self._sql_transaction():
-            number = self.last + 1
-            transaction = Transaction(self._connection, self._columns, self._frozen, number, self._sums.get(number, 0))
-            yield transaction
+        number = self.last + 1
+        transaction = Transaction(self._connection, self._columns, self._frozen, number, self._sums.get(number, 0))
+        try:
+            with self._sql_transaction():
+                yield transaction
+        except OSError as error:
+            if error.errno == errno.ENOSPC and error.filename == str(self.path):
+                error.strerror = f"{error.strerror}, at least {transaction.bytes} bytes are needed"
+            raise
+        finally:
+            transaction.closed = True
         self._sums[number] = transaction.sum
 
     @contextlib.contextmanager
     def _sql_transaction(self) -> Iterator[None]:
         if self._connection.in_transaction:
             raise StoreError("a transaction is open already: end it before the next one")
-        with connections.translated(self.path):
+        with connections.translated(self.path, decode=False):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield

@@ -29,7 +29,7 @@ class StoreError(ValueError):
     """Rows that do not fit what is stored; the message says which row, why, and what to add or change first."""
 
 
-class FrozenScene(StoreError):
+class FrozenSceneError(StoreError):
     """A scene of a frozen suite was to be stored, which would let engines see held-out content."""
 
 
@@ -39,12 +39,15 @@ class Transaction:
     Args:
       connection: inside an SQL transaction. columns: table to its columns in order. frozen: scene ids that must not be stored.
       pending: sum of the hashes of the rows that earlier transactions stored for the same commit.
+
+    sum: of the hashes of all rows of the commit so far. bytes: of what was added, about. committed: the commit is added too.
+    closed: the block has ended, nothing can be added.
     """
 
     def __init__(self, connection: sqlite3.Connection, columns: dict[str, tuple[str, ...]], frozen: Set[str], number: int, pending: int):
         self._connection, self._columns, self._frozen = connection, columns, frozen
         self.number, self.sum = number, pending
-        self.committed = False
+        self.committed, self.closed, self.bytes = False, False, 0
 
     def add(self, row: Row) -> int | None:
         """Add a row of any kind; the id of an episode is returned.
@@ -52,8 +55,6 @@ class Transaction:
         Raises:
           StoreError: it names something that is not stored, or is stored already, or has the wrong version.
         """
-        if self.committed:
-            raise StoreError("the transaction has its commit already: add the rows first, then the commit")
         match row:
             case Scene():
                 self.add_scene(row)
@@ -76,10 +77,10 @@ class Transaction:
         return None
 
     def add_scene(self, row: Scene) -> None:
-        """Store a scene, once. Raises FrozenScene for a scene of a frozen suite, StoreError as ``add``."""
+        """Store a scene, once. Raises FrozenSceneError for a scene of a frozen suite, StoreError as ``add``."""
         for scene_id in (row.scene_id, row.base_scene_id):
             if scene_id in self._frozen:
-                raise FrozenScene(f"scene {scene_id} is in a frozen suite: generate another one, held-out scenes are never remembered")
+                raise FrozenSceneError(f"scene {scene_id} is in a frozen suite: generate another one, held-out scenes are never remembered")
         self._insert("scenes", row)
 
     def add_construction(self, row: Construction) -> None:
@@ -144,12 +145,18 @@ class Transaction:
 
     def commit(self, stage: str, metrics_bytes: int, body: str) -> int:
         """Add the commit that all rows since the last one belong to; returns its number. ``body``: the commit as JSON."""
-        if self.committed:
-            raise StoreError("the transaction has its commit already: begin another one")
+        self._check_open()
         values = (self.number, stage, metrics_bytes, body)
+        self.bytes += len(stage) + len(body)
         self._connection.execute("INSERT INTO commits VALUES (?, ?, ?, ?, ?)", (*values, seal(self.sum, *values)))
         self.committed = True
         return self.number
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise StoreError("the transaction has ended: begin another one with Memory.transaction")
+        if self.committed:
+            raise StoreError("the transaction has its commit already: add the rows first, then the commit")
 
     def _version(self, table: str, key: str, value: str, version: int) -> None:
         (last,) = self._connection.execute(f"SELECT max(version) FROM {table} WHERE {key} = ?", (value,)).fetchone()
@@ -160,14 +167,14 @@ class Transaction:
         self._insert_values(table, CODECS[type(row)].encode(row) | changes)
 
     def _insert_values(self, table: str, values: dict[str, Value]) -> None:
-        if self.committed:
-            raise StoreError("the transaction has its commit already: add the rows first, then the commit")
+        self._check_open()
         stored = tuple(values[name] for name in self._columns[table][:-1])
         try:
             self._connection.execute(f"INSERT INTO {table} VALUES ({'?, ' * len(stored)}?)", (*stored, self.number))
         except sqlite3.IntegrityError as error:
             raise StoreError(self._explain(table, values, error)) from error
         self.sum += row_hash(table, stored)
+        self.bytes += sum(len(value) if isinstance(value, str) else 8 for value in stored)
 
     def _explain(self, table: str, values: dict[str, Value], error: sqlite3.IntegrityError) -> str:
         """What an integrity error means, in terms of the rows."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from coda_jax.agents.base import FACTORS, SPEC_FACTOR, Case, Diagnosis, Evidence, Factor, Outcome, RolloutFn, Trial
+from coda_jax.agents.base import FACTORS, SPEC_FACTOR, Case, Diagnosis, Evidence, Outcome, RolloutFn, SceneFactor, Trial
 from coda_jax.agents.scripted import causes
 from coda_jax.scenes.edits.lock import edited_factors, reverted
 from coda_jax.scenes.spec import SceneSpec
@@ -32,7 +32,7 @@ def arms_of(case: Case) -> dict[str, SceneSpec]:
     """The scene as it is, with each differing factor reverted, and with all of them; arms that would repeat another are left out."""
     changed = edited_factors(case.base, case.spec)
     arms = {AS_IT_IS: case.spec}
-    differing = [f for f in FACTORS if SPEC_FACTOR[f] in changed]
+    differing: list[SceneFactor] = [f for f in FACTORS if SPEC_FACTOR[f] in changed]
     if not differing:
         return arms
     if len(differing) > 1:  # with one, reverting it reverts everything
@@ -74,19 +74,19 @@ class ScriptedDiagnoser:
 
     def _judge(self, case: Case, counts: dict[str, tuple[int, int]], model: causes.Model) -> Diagnosis:
         shares = model.shares(case)
-        evidence = Evidence(counts, shares, case.outcome.margins)
+        evidence = Evidence(counts, {str(f): share for f, share in shares.items()}, case.outcome.margins)
         phase = _phase(case.outcome)
         now = rate(*counts[AS_IT_IS])
         gains = {arm: rate(*c) - now for arm, c in counts.items() if arm != AS_IT_IS}
         everything = max(gains.get(EVERYTHING, 0.0), 0.0)
         if max(gains.values(), default=0.0) < self._settings.least_gain:
             return Diagnosis("EXECUTION", phase, "", 1.0 - max(max(gains.values(), default=0.0), 0.0), evidence)
-        factors = [f for f in FACTORS if f in gains]
+        factors: list[SceneFactor] = [f for f in FACTORS if f in gains]
         if not factors:  # one factor differs, and reverting it helped
-            factor = next(f for f in FACTORS if SPEC_FACTOR[f] in edited_factors(case.base, case.spec))
+            factor: SceneFactor = next(f for f in FACTORS if SPEC_FACTOR[f] in edited_factors(case.base, case.spec))
             return Diagnosis(factor, phase, model.cause(case, factor), min(1.0, gains[EVERYTHING]), evidence)
         scores = {f: max(gains[f], 0.0) + self._settings.regression_weight * everything * shares.get(f, 0.0) for f in factors}
-        chosen: Factor = max(factors, key=lambda f: scores[f])  # ties: the order of FACTORS
+        chosen: SceneFactor = max(factors, key=lambda f: scores[f])  # ties: the order of FACTORS
         total = sum(scores.values())
         return Diagnosis(chosen, phase, model.cause(case, chosen), scores[chosen] / total if total > 0 else 0.0, evidence)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from coda_jax.agents.base import SPEC_FACTOR, SceneFactor
 from coda_jax.memory.causes import canonical
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.edits.verbs import VERBS, applicable, apply_edit
-from coda_jax.scenes.generation import EditStep, GenerationProgram, RoleNeed, to_text
+from coda_jax.scenes.generation import EditStep, FactorName, GenerationProgram, RoleName, RoleNeed, to_text
 from coda_jax.scenes.measures import MEASURES, measure
 from coda_jax.scenes.spec import SceneSpec
 
@@ -80,8 +81,8 @@ def write(difficulty: Difficulty, verb: str, level: float, priors: Mapping[tuple
     """Text of a generation program that makes scenes difficult by one verb."""
     chosen = VERBS[verb]
     program = GenerationProgram(
-        factor=chosen.factor,
-        roles=tuple(_need(role) for role in chosen.needs),
+        factor=cast(FactorName, chosen.factor),
+        roles=tuple(_need(cast(RoleName, role)) for role in chosen.needs),
         relations=(),
         edits=(EditStep(verb, LOW, highest(verb, priors)),),
         level=level,
@@ -89,7 +90,7 @@ def write(difficulty: Difficulty, verb: str, level: float, priors: Mapping[tuple
     return to_text(program)
 
 
-def _need(role: str) -> RoleNeed:
+def _need(role: RoleName) -> RoleNeed:
     if role == "target":
         return RoleNeed("target", affordance="graspable")
     return RoleNeed(role, kind="object") if role == "obstacle" else RoleNeed(role)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from coda_jax.memory.rows import Mode, Program, program_id_of
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.generation import GenerationProgram, evaluate_generation, to_text
 
+_PLAIN = re.compile(r"[^ -~]+")
 _START_LEVEL = 0.5  # of a text before its level was searched
 
 
@@ -36,15 +38,14 @@ class Search:
     variants: dict[float, list[Made]]
     found: dict[float, tuple[int, int]] = dataclasses.field(default_factory=dict)
 
-    @property
-    def level(self) -> float | None:
-        """The level in the band whose success is nearest to one half; without one, the likeliest level; None where none is likely."""
+    def level(self, least: float) -> float | None:
+        """The level in the band whose success is nearest to one half; without one, the likeliest; None where that is below ``least``."""
         inside = [level for level, (k, n) in self.found.items() if in_band(k, n)]
         if inside:
             return min(inside, key=lambda x: (abs(self.found[x][0] / self.found[x][1] - 0.5), x))
         likely = {level: band_probability(k, n) for level, (k, n) in self.found.items() if n}
         best = max(likely, key=lambda x: (likely[x], -x), default=None)
-        return best if best is not None and likely[best] >= 0.5 else None
+        return best if best is not None and likely[best] >= least else None
 
 
 def wanted_modes(run: Run, round_number: int) -> list[Mode]:
@@ -85,7 +86,7 @@ def run_stage(run: Run, round_number: int) -> dict[str, Any]:
                 own = [o for o, (s, at) in zip(outcomes, owners, strict=True) if s is search and at == level]
                 search.found[level] = success_rate(own)
         programs = [p for p in (_program(run, s, round_number, sandbox) for s in searches) if p is not None]
-    scenes = rows.SceneRows(recall.scene_ids(run.memory))
+    scenes, least = rows.SceneRows(recall.scene_ids(run.memory)), config.engine.least_band
     for search in searches:
         for variants in search.variants.values():
             for made in variants:
@@ -95,7 +96,7 @@ def run_stage(run: Run, round_number: int) -> dict[str, Any]:
         mode = search.mode
         run.say(f"round {round_number}: {mode.factor}, {mode.phase}, {mode.cause}: {search.program.edits[0].verb} at {shown}")
         run.metrics.write(
-            "program", round=round_number, mode=mode.mode_id, verb=search.program.edits[0].verb, levels=counts, level=search.level
+            "program", round=round_number, mode=mode.mode_id, verb=search.program.edits[0].verb, levels=counts, level=search.level(least)
         )
     run.metrics.write("construction", round=round_number, valid=len(batch.made), refused=batch.refused)
     run.charge(f"round_{round_number}", rollouts.physics_steps, rollouts.count)
@@ -148,8 +149,10 @@ def _texts(run: Run, mode: Mode, bases: list[Base]) -> list[str]:
 
 def _program(run: Run, search: Search, round_number: int, sandbox: Sandbox) -> Program | None:
     """The next version of the program at its level, or None where nothing about it changed."""
-    level = search.level
-    text = to_text(search.program.with_level(level if level is not None else search.program.level))
+    level = search.level(run.config.engine.least_band)
+    # a program belongs to one mode: without the heading two modes that need the same edit would share its text
+    heading = f"# {search.mode.factor} in {search.mode.phase}: {search.mode.cause}"
+    text = f"{_PLAIN.sub(' ', heading)}\n{to_text(search.program.with_level(level if level is not None else search.program.level))}"
     evaluate_generation(text, sandbox, run.train)
     program_id = program_id_of("generation", text)
     known = next((p for p in programs_of(run.memory, search.mode.mode_id, "generation") if p.program_id == program_id), None)

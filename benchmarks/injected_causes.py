@@ -1,0 +1,310 @@
+"""Does the diagnoser find the causes that were put in, and does the control test tell true diagnoses from false ones?
+
+``python -m benchmarks.injected_causes --run=runs/quickstart [--folder=runs/injected]``: a run's policy is rolled out in scenes with one
+factor made hard on purpose, with two, and with none; every scene also has mild edits of the other factors, so that a diagnoser that
+only looks at what differs cannot win. Results are lines of ``results.jsonl`` in the folder; a second start goes on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from absl import app, flags, logging
+
+from coda_jax import runtime
+
+_RUN = flags.DEFINE_string("run", "runs/quickstart", "Run folder whose policy is diagnosed.")
+_FOLDER = flags.DEFINE_string("folder", "runs/injected", "Where results are kept.")
+_FAILURES = flags.DEFINE_integer("failures", 12, "Failures diagnosed of each case.", lower_bound=1)
+_TESTS = flags.DEFINE_integer("tests", 12, "True diagnoses put to the control test, and as many false ones.", lower_bound=0)
+_AA = flags.DEFINE_integer("aa", 8, "Sets of scenes for the A/A arm, each with 200 random labellings.", lower_bound=0)
+_TABLES = flags.DEFINE_bool("tables", False, "Print the tables of the results that are there and stop.")
+
+MILD = 0.2  # magnitude of the decoys
+LABELLINGS = 200
+# case: the hard edits; truth is their factors
+CASES: dict[str, tuple[tuple[str, float], ...]] = {
+    "approach_obstacle": (("approach_obstacle", 1.0),),
+    "reach": (("reach", 1.0),),
+    "support_height": (("support_height", 1.0),),
+    "size": (("size", 1.0),),
+    "mass": (("mass", 1.0),),
+    "friction": (("friction", 1.0),),
+    "target_swap": (("target_swap", 1.0),),
+    "goal_swap": (("goal_swap", 1.0),),
+    "mixture": (("clutter", 1.0), ("mass", 1.0)),
+    "none": (),
+}
+CANDIDATES = 96  # base scenes offered to each case
+
+
+@dataclasses.dataclass
+class Bench:
+    """The opened run, its policy, fresh base scenes that it solves, and the results folder."""
+
+    run: Any
+    rollouts: Any
+    bases: list[Any]
+    folder: Path
+
+    def store(self, **row: Any) -> None:
+        with (self.folder / "results.jsonl").open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def read(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "results.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def truth_of(case: str) -> list[str]:
+    """Factors that were made hard; EXECUTION where none was."""
+    from coda_jax.agents.base import DIAGNOSED
+    from coda_jax.scenes.edits.verbs import VERBS
+
+    return sorted({DIAGNOSED[VERBS[verb].factor] for verb, _ in CASES[case]}) or ["EXECUTION"]
+
+
+def injected(bench: Bench, case: str, base: Any) -> Any:
+    """The base with the case's hard edits and one mild edit of every other factor, or None where an edit does not apply."""
+    from coda_jax.loop.rounds.variants import Made, seed_of
+    from coda_jax.scenes.edits.record import EditError
+    from coda_jax.scenes.edits.verbs import VERBS, applicable, apply_edit
+    from coda_jax.scenes.spec import FACTORS
+
+    rng = np.random.default_rng(np.random.SeedSequence([seed_of("injected", case, base.number)]))
+    hard = CASES[case]
+    spec, verbs = base.spec, []
+    # task first: what the other verbs move depends on who the target is
+    steps = [(v, m) for v, m in hard if VERBS[v].factor == "task"]
+    for factor in FACTORS:
+        own = [(v, m) for v, m in hard if VERBS[v].factor == factor]
+        if factor != "task" and own:
+            steps += own
+        if not own:
+            steps.append((str(rng.choice([n for n, v in VERBS.items() if v.factor == factor])), MILD))
+    for verb, magnitude in steps:
+        bound = applicable(spec, verb, bench.run.train, magnitude, 0)
+        if bound is None:
+            if (verb, magnitude) in hard:
+                return None
+            continue
+        try:
+            spec = apply_edit(spec, verb, bound, magnitude, 0, bench.run.train)
+        except EditError:
+            return None
+        verbs.append((verb, magnitude))
+    return Made(base, spec, tuple(verbs), None) if verbs else None
+
+
+def diagnose_case(bench: Bench, case: str) -> None:
+    """Build scenes of a case, roll out, diagnose its failures, store one row for each."""
+    from coda_jax.agents.base import Case, Trial
+    from coda_jax.agents.scripted.diagnoser import DiagnoserSettings, ScriptedDiagnoser
+    from coda_jax.evaluation.trials import success_rate
+    from coda_jax.loop.rounds.variants import Batch, verified
+
+    config, batch = bench.run.config, Batch()
+    candidates = [m for m in (injected(bench, case, b) for b in bench.bases) if m is not None]
+    made = verified(bench.run, candidates, batch, 0)
+    trials = [Trial(m.spec, (m.base.number, r)) for m in made for r in range(2)]
+    with bench.rollouts.runner("collect", 900, len(trials), f"{case}: scenes") as rollout_fn:
+        outcomes = rollout_fn(trials)
+    cases = [Case(m.base.spec, o) for i, m in enumerate(made) for o in outcomes[2 * i : 2 * i + 2]]
+    seen: set[str] = set()
+    failures = []
+    for c in cases:
+        if not c.outcome.success and not c.outcome.health and c.spec.scene_id not in seen:
+            seen.add(c.spec.scene_id)
+            failures.append(c)
+    failures = failures[: _FAILURES.value]
+    settings = DiagnoserSettings(config.diagnose.rerollouts, config.diagnose.least_gain, config.diagnose.regression_weight)
+    k, n = success_rate(outcomes)
+    with bench.rollouts.runner("revert", 900, 5 * settings.rerollouts * len(failures), f"{case}: diagnose") as rollout_fn:
+        diagnoses = ScriptedDiagnoser(settings).diagnose(failures, cases, rollout_fn)
+    for c, d in zip(failures, diagnoses, strict=True):
+        arms = {arm: list(counts) for arm, counts in d.evidence.rollouts.items()}
+        bench.store(
+            kind="diagnosis",
+            case=case,
+            truth=truth_of(case),
+            factor=d.factor,
+            phase=d.phase,
+            cause=d.cause,
+            confidence=d.confidence,
+            arms=arms,
+            scene_id=c.spec.scene_id,
+        )
+    bench.store(kind="case", case=case, k=k, n=n, scenes=len(made), failures=len(failures))
+
+
+def test_diagnoses(bench: Bench) -> None:
+    """Put distinct diagnoses to the control test: true ones name an injected factor, false ones another."""
+    from coda_jax.agents.scripted import engine
+    from coda_jax.loop import parts
+    from coda_jax.loop.rounds.variants import Batch
+    from coda_jax.loop.verify import control_tested
+    from coda_jax.programs.sandbox import Sandbox
+    from coda_jax.scenes.generation import evaluate_generation
+
+    rows = read(bench.folder)
+    done = {(r["case"], r["factor"], r["cause"]) for r in rows if r["kind"] == "test"}
+    wanted: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for row in rows:
+        if row["kind"] != "diagnosis" or row["factor"] == "EXECUTION":
+            continue
+        true = row["factor"] in row["truth"]
+        known = {(r["case"], r["factor"], r["cause"]) for r in wanted[true]}
+        if (row["case"], row["factor"], row["cause"]) not in known and len(wanted[true]) < _TESTS.value:
+            wanted[true].append(row)
+    with Sandbox(parts.limits_of(bench.run.config)) as sandbox:
+        for true, chosen in wanted.items():
+            for row in chosen:
+                if (row["case"], row["factor"], row["cause"]) in done:
+                    continue
+                difficulty = engine.Difficulty(row["factor"], row["phase"], row["cause"])
+                verb = engine.verbs_for(difficulty, [b.spec for b in bench.bases[:8]], bench.run.train)[0]
+                program = evaluate_generation(engine.write(difficulty, verb, 1.0, {}), sandbox, bench.run.train)
+                result = control_tested(bench.run, program, bench.bases, bench.rollouts, Batch())
+                fields = dataclasses.asdict(result) if result else {"verdict": "no scene"}
+                bench.store(kind="test", true=true, case=row["case"], factor=row["factor"], cause=row["cause"], verb=verb, **fields)
+                print(f"{row['case']}, {row['factor']} {row['cause']} ({verb}): {fields['verdict']}", file=sys.stderr, flush=True)
+
+
+def aa_arm(bench: Bench) -> None:
+    """Both variants by one verb and magnitude with other seeds, labels at random: how often would that be confirmed?"""
+    from coda_jax.agents.base import Trial
+    from coda_jax.evaluation.control_test import aa_labels, control_test
+    from coda_jax.evaluation.trials import by_scene
+    from coda_jax.loop.rounds.variants import Batch, Made, seed_of, verified
+    from coda_jax.scenes.edits.verbs import VERBS, applicable, apply_edit
+
+    done = {r["verb"] for r in read(bench.folder) if r["kind"] == "aa"}
+    settings = bench.run.config.control
+    for verb in ("instance", "mass", "size", "yaw", "reach", "approach_obstacle", "colour", "target_swap")[: _AA.value]:
+        if verb in done:
+            continue
+        pairs = []
+        for base in bench.bases[: 2 * settings.scenes]:
+            both = []
+            for arm in range(2):
+                seed = seed_of("aa", verb, base.number, arm)
+                bound = applicable(base.spec, verb, bench.run.train, 0.75, seed)
+                if bound is not None:
+                    spec = apply_edit(base.spec, verb, bound, 0.75, seed, bench.run.train)
+                    both.append(Made(base, spec, ((verb, 0.75),), VERBS[verb].factor))
+            if len(both) == 2:
+                pairs.append(both)
+        valid = {id(m) for m in verified(bench.run, [m for p in pairs for m in p], Batch(), 0)}
+        pairs = [p for p in pairs if all(id(m) in valid for m in p)][: settings.scenes]
+        n = settings.rollouts
+        # other noise in the second arm: with equal scenes and equal noise there would be nothing to compare
+        trials = [Trial(m.spec, (m.base.number, arm * n + r)) for p in pairs for arm, m in enumerate(p) for r in range(n)]
+        with bench.rollouts.runner("control", 901, len(trials), f"A/A {verb}") as rollout_fn:
+            outcomes = rollout_fn(trials)
+        halves = [outcomes[n * i : n * (i + 1)] for i in range(2 * len(pairs))]
+        k = np.array([next(iter(by_scene(h).values()))[0] for h in halves]).reshape(-1, 2)
+        confirmed = 0
+        for labelling in range(LABELLINGS):
+            first = aa_labels(seed_of("aa", verb, labelling), len(k))
+            target, other = np.where(first, k[:, 0], k[:, 1]), np.where(first, k[:, 1], k[:, 0])
+            confirmed += control_test(target, other, n, least_drop=settings.least_drop).verdict == "confirmed"
+        bench.store(kind="aa", verb=verb, scenes=len(k), confirmed=confirmed, labellings=LABELLINGS, k=k.tolist())
+        print(f"A/A {verb}: {confirmed}/{LABELLINGS} confirmed", file=sys.stderr, flush=True)
+
+
+def tables(rows: Sequence[dict[str, Any]]) -> str:
+    """Markdown: how hard the cases were, the confusion table, verdicts of true and false diagnoses, the A/A arm."""
+    from coda_jax.agents.base import FACTORS
+    from coda_jax.evaluation.statistics import wilson
+
+    names = [*FACTORS, "EXECUTION"]
+    found = [r for r in rows if r["kind"] == "diagnosis"]
+    lines = ["| case | truth | success | " + " | ".join(names) + " | right |", "|" + "---|" * (4 + len(names))]
+    right = 0
+    for case in CASES:
+        own = [r for r in found if r["case"] == case]
+        info = next((r for r in rows if r["kind"] == "case" and r["case"] == case), None)
+        if info is None:
+            continue
+        counts = Counter(r["factor"] for r in own)
+        good = sum(r["factor"] in r["truth"] for r in own)
+        right += good
+        cells = " | ".join(str(counts.get(name, 0)) for name in names)
+        lines.append(f"| {case} | {', '.join(truth_of(case))} | {info['k']}/{info['n']} | {cells} | {good}/{len(own)} |")
+    if found:
+        low, high = wilson(right, len(found))
+        lines.append(f"\n{right} of {len(found)} right: {100 * right / len(found):.0f} % ({100 * low:.0f} .. {100 * high:.0f})")
+    lines += ["", "| diagnoses | confirmed | refuted | undecided | no scene |", "|---|---|---|---|---|"]
+    for true in (True, False):
+        verdicts = Counter(r["verdict"] for r in rows if r["kind"] == "test" and r["true"] is true)
+        cells = " | ".join(str(verdicts.get(v, 0)) for v in ("confirmed", "refuted", "undecided", "no scene"))
+        lines.append(f"| {'true' if true else 'false'} | {cells} |")
+    lines += ["", "| A/A arm | base scenes | confirmed |", "|---|---|---|"]
+    arms = [r for r in rows if r["kind"] == "aa"]
+    lines += [f"| {r['verb']} | {r['scenes']} | {r['confirmed']}/{r['labellings']} |" for r in arms]
+    if arms:
+        k, n = sum(r["confirmed"] for r in arms), sum(r["labellings"] for r in arms)
+        low, high = wilson(k, n)
+        lines.append(
+            f"\nFalse acceptance {100 * k / n:.1f} % ({100 * low:.1f} .. {100 * high:.1f}) over {n} labellings of {len(arms)} sets"
+        )
+    return "\n".join(lines)
+
+
+def prepare(run: Any, folder: Path) -> Bench:
+    """Fresh scenes after those of every round, of which the policy solves 3 of 4 rollouts: only there can an edit be the cause."""
+    from coda_jax.agents.base import Trial
+    from coda_jax.evaluation.trials import by_scene
+    from coda_jax.loop import cloning
+    from coda_jax.loop.rounds.rollouts import Rollouts
+    from coda_jax.loop.rounds.variants import Base
+    from coda_jax.loop.seed_scenes import SceneSource
+
+    state = cloning.restore(run, cloning.template(run.config))
+    if state is None:
+        raise runtime.InputError(f"{run.folder} has no trained policy yet")
+    first = run.state.used + 10 * (run.config.rounds.bases + run.config.control.most_scenes)
+    with SceneSource(run) as source:
+        bases = [Base(first + i, source.get(first + i).spec) for i in range(2 * CANDIDATES)]
+    rollouts = Rollouts(run, state.ema)
+    trials = [Trial(b.spec, (b.number, 100 + r)) for b in bases for r in range(4)]
+    with rollouts.runner("band", 900, len(trials), "base scenes") as rollout_fn:
+        counts = by_scene(rollout_fn(trials))
+    solved = [b for b in bases if counts[b.number][0] >= 3]
+    print(f"{len(solved)} of {len(bases)} fresh scenes are solved in 3 of 4 rollouts or more", file=sys.stderr, flush=True)
+    return Bench(run, rollouts, solved[:CANDIDATES], folder)
+
+
+def main(arguments: list[str]) -> None:
+    if len(arguments) > 1:
+        raise app.UsageError(f"unknown argument {arguments[1]}")
+    folder, workdir = Path(_FOLDER.value), Path(_RUN.value)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not _TABLES.value:
+        logging.set_verbosity(logging.WARNING)
+        runtime.setup()
+        from coda_jax.loop import workdir as folders
+        from coda_jax.loop.run import opened
+
+        config = folders.read_config(workdir)
+        with folders.locked(workdir), opened(config, workdir) as run:
+            bench = prepare(run, folder)
+            done = {r["case"] for r in read(folder) if r["kind"] == "case"}
+            for case in CASES:
+                if case not in done:
+                    diagnose_case(bench, case)
+            test_diagnoses(bench)
+            aa_arm(bench)
+    print(tables(read(folder)))
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,52 @@
+"""``summary.json`` of a run, from its last commit, its memory and its evaluation records: committed work only."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Sequence
+
+from coda_jax.evaluation.metrics import METRICS, Summary, read_metrics
+from coda_jax.evaluation.records import EvalRecord, tally
+from coda_jax.loop.run import Run
+from coda_jax.memory.rows import ControlTest, Mode
+from coda_jax.memory.store import Memory
+
+
+def summary_of(run: Run, records: Sequence[EvalRecord]) -> Summary:
+    """The run's numbers for scripts."""
+    state, rounds = run.state, run.state.ended_rounds
+    verdicts = collections.Counter(t.verdict for t in run.memory.rows(ControlTest, "WHERE kind = 'test'"))
+    return Summary(
+        seed=run.config.seed,
+        wall_s=round(state.wall_s, 1),
+        accepted=state.accepted + sum(len(e) for e in state.environments.values()),
+        rejected=dict(sorted(state.rejected.items())),
+        compiles_per_round=_compiles(run, rounds),
+        sim_steps=state.sim_steps,
+        suites=tally(records, run.config.evaluate.split),
+        rounds=rounds,
+        diagnoses=dict(sorted(verdicts.items())),
+        modes=[_modes(run.memory, number) for number in range(1, rounds + 1)],
+    )
+
+
+def _compiles(run: Run, rounds: int) -> list[int]:
+    """Executables built after the start: outside of rounds, then in each round."""
+    counts = [0] * (rounds + 1)
+    for row in read_metrics(run.folder / METRICS):
+        if row["kind"] == "stage":
+            head = str(row["name"]).partition(".")[0]
+            counts[int(head[1:]) if head[:1] == "r" and head[1:].isdigit() else 0] += row["compiles"]
+    return counts
+
+
+def _modes(memory: Memory, round_number: int) -> dict[str, int]:
+    """Modes first seen in a round, seen before and still in use at its end, and removed in it."""
+    until = memory.rows(Mode, "WHERE v.round <= ? ORDER BY m.mode_id, v.version", (round_number,))
+    latest = {m.mode_id: m for m in until}
+    first = {m.mode_id: m.round for m in reversed(until)}
+    return {
+        "new": sum(r == round_number for r in first.values()),
+        "kept": sum(first[i] < round_number and m.status != "removed" for i, m in latest.items()),
+        "removed": sum(m.status == "removed" and m.round == round_number for m in latest.values()),
+    }

@@ -1,0 +1,81 @@
+"""The scripted engine names the verb that moves what was diagnosed, writes programs that pass the door, and mends by little."""
+
+import pytest
+
+from coda_jax.agents.base import DIAGNOSED
+from coda_jax.agents.scripted import engine
+from coda_jax.agents.scripted.repair import repair
+from coda_jax.memory.causes import canonical
+from coda_jax.programs.limits import Limits
+from coda_jax.programs.sandbox import Sandbox
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.edits.lock import edited_factors
+from coda_jax.scenes.edits.verbs import VERBS
+from coda_jax.scenes.generate import sample_spec
+from coda_jax.scenes.generation import evaluate_generation
+from coda_jax.sim.checks.record import Failure
+
+TRAIN = Catalogue("train")
+
+
+@pytest.fixture(scope="module")
+def bases():
+    return [sample_spec(TRAIN, "pick_place", "id", "train", seed) for seed in range(8)]
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    with Sandbox(Limits(64 * 1024, 2.0, 1.0, 64 * 2**20, 200, 10_000, 200_000, 2)) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", [n for n, v in VERBS.items() if v.measure])
+def test_a_verb_is_found_by_the_quantity_that_it_moves(name, bases):
+    verb = VERBS[name]
+    cause = f"{verb.measure}:{'high' if verb.rises else 'low'}"
+    for said in (cause, canonical(cause)):
+        found = engine.verbs_for(engine.Difficulty(DIAGNOSED[verb.factor], "grasp", said), bases, TRAIN)
+        assert name in found[:3]
+        assert {VERBS[f].factor for f in found} == {verb.factor}
+
+
+@pytest.mark.parametrize(("cause", "verb"), sorted(engine.TASK_VERBS.items()))
+def test_task_causes_have_their_verbs(cause, verb, bases):
+    assert engine.verbs_for(engine.Difficulty("TASK", "place", cause), bases, TRAIN) == [verb]
+
+
+def test_an_unknown_cause_gets_every_verb_of_its_factor(bases):
+    found = engine.verbs_for(engine.Difficulty("SPATIAL", "grasp", "other"), bases, TRAIN)
+    assert found == [n for n, v in VERBS.items() if v.factor == "spatial"]
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_what_is_written_passes_the_door(name, sandbox):
+    text = engine.write(engine.Difficulty(DIAGNOSED[VERBS[name].factor], "grasp", "other"), name, 0.25, {})
+    program = evaluate_generation(text, sandbox, TRAIN)
+    assert (program.factor, program.level, program.edits[0].verb) == (VERBS[name].factor, 0.25, name)
+
+
+def test_priors_lower_the_highest_magnitude():
+    known = {("mass", 0.5): (9, 10), ("mass", 0.75): (5, 10), ("mass", 1.0): (1, 10), ("yaw", 1.0): (1, 3)}
+    assert engine.highest("mass", known) == 0.75
+    assert engine.highest("yaw", known) == 1.0  # three constructions say nothing
+    assert engine.highest("size", {}) == 1.0
+
+
+def test_a_repair_moves_only_what_the_check_names(bases):
+    spec = bases[0]
+    mover, other = spec.object_ids[0], spec.object_ids[1]
+    failure = Failure("penetration", mover, other, 0.01, "m", "")
+    found = repair(spec, [failure])
+    assert found is not None
+    mended, move = found
+    assert edited_factors(spec, mended) == ("spatial",)
+    assert move.object in (mover, other)
+    moved = [n for n in spec.object_ids if spec.placement(n).pos_m != mended.placement(n).pos_m]
+    assert moved == [move.object]
+    assert 0.01 <= move.amount_m <= 0.02
+
+
+def test_what_moving_cannot_mend_is_left(bases):
+    assert repair(bases[0], [Failure("settle", bases[0].object_ids[0], "", 0.1, "m", "")]) is None

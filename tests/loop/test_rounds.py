@@ -1,0 +1,205 @@
+"""Rounds at their smallest: every stage on real physics; interrupted anywhere they end the same; strategies share their budgets."""
+
+import dataclasses
+import json
+import random
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from coda_jax import main as command_line
+from coda_jax.config import STRATEGIES as NAMES
+from coda_jax.evaluation.metrics import read_metrics, read_summary
+from coda_jax.evaluation.records import read_records
+from coda_jax.loop import coevolve
+from coda_jax.loop.journal import read_commits
+from coda_jax.loop.stages import next_stage
+from coda_jax.loop.strategies import STRATEGIES
+from coda_jax.memory.rows import ControlTest, Diagnosis, Episode, LearningValue, Mode, Program, Scene
+from coda_jax.memory.store import FILE, Memory
+from coda_jax.runtime import InputError
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.leakage import refuse_held_out
+from coda_jax.scenes.spec import from_json
+from tests.loop.small import outcome
+
+REPOSITORY = Path(__file__).parents[2]
+NANO = REPOSITORY / "experiments" / "nano.py"
+
+
+@pytest.fixture(scope="module")
+def config():
+    return command_line.load_config(str(NANO))
+
+
+@pytest.fixture(scope="module")
+def whole(config, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("nano")
+    coevolve.run(config, folder, dry_run=False)
+    return folder
+
+
+@pytest.fixture
+def memory(whole):
+    with Memory.reading(whole / FILE) as opened:
+        yield opened
+
+
+def rows_without_times(folder: Path) -> list[dict]:
+    return [{k: v for k, v in r.items() if k != "wall_s"} for r in read_metrics(folder / "metrics.jsonl")]
+
+
+def test_every_stage_ran_once(whole):
+    names = [r["name"] for r in read_metrics(whole / "metrics.jsonl") if r["kind"] == "stage"]
+    each = ["collect", "diagnose", "propose", "control", "environments", "before", "train1", "after1"]
+    rounds = [f"r{n}.{stage}" for n in (1, 2) for stage in each]
+    assert names == ["scenes", "demonstrations", "clone", "evaluate.before", *rounds, "evaluate"]
+    assert {r.moment for r in read_records(whole)} == {"before", "after"}
+
+
+def test_nothing_compiles_in_rounds(whole):
+    assert read_summary(whole).compiles_per_round == [0, 0, 0]
+
+
+def test_rounds_leave_diagnoses_modes_tests_and_values(config, memory):
+    diagnoses, modes = memory.rows(Diagnosis), memory.rows(Mode)
+    assert len(diagnoses) >= 2 and modes
+    assert {d.mode_id for d in diagnoses if d.factor != "EXECUTION"} <= {m.mode_id for m in modes}
+    assert all(d.evidence.margins and d.evidence.steps for d in diagnoses)
+    programs, tests = memory.rows(Program), memory.rows(ControlTest)
+    assert programs and all(p.text.startswith("result = generation(") for p in programs)
+    assert tests and all(len(t.pairs) <= config.control.most_scenes for t in tests)
+    values = memory.rows(LearningValue)
+    assert values and all(g.n == config.rounds.rollouts for v in values for g in v.scenes)
+
+
+def test_targeted_scenes_come_from_a_mode_and_its_program(memory):
+    targeted = [s for s in memory.rows(Scene) if s.origin == "targeted"]
+    assert targeted
+    for scene in targeted:
+        assert scene.mode_id and scene.program_id and scene.base_scene_id and scene.verbs
+
+
+def test_nothing_held_out_is_remembered(memory):
+    train = Catalogue("train")
+    scenes = memory.rows(Scene)
+    assert len(scenes) > 20
+    for scene in scenes:
+        refuse_held_out(from_json(scene.spec), train)
+
+
+def test_before_and_after_are_other_rollouts_than_those_that_chose(config, memory):
+    purposes = {p for (p,) in memory.select("SELECT DISTINCT purpose FROM episodes")}
+    assert {"collect", "revert", "search", "control_target", "control_other", "before", "after"} <= purposes
+    before = memory.rows(Episode, "WHERE purpose = 'before' ORDER BY episode_id")
+    after = memory.rows(Episode, "WHERE purpose = 'after' ORDER BY episode_id")
+    assert [(e.scene_id, e.repeat) for e in before] == [(e.scene_id, e.repeat) for e in after]
+    steps = [(b.policy_step, a.policy_step) for b, a in zip(before, after, strict=True)]
+    first, each = config.clone.steps, config.rounds.steps
+    assert set(steps) == {(first, first + each), (first + each, first + 2 * each)}
+
+
+def test_the_summary_counts_what_happened(whole, memory):
+    summary = read_summary(whole)
+    assert summary.rounds == 2
+    assert sum(summary.diagnoses.values()) == len({(t.mode_id, t.round) for t in memory.rows(ControlTest)})
+    assert len(summary.modes) == 2 and all(set(m) == {"new", "kept", "removed"} for m in summary.modes)
+    assert summary.tokens == 0
+
+
+def cut_to(folder: Path, stage: str) -> None:
+    """What a kill right after a stage's end leaves."""
+    commits = read_commits(folder)
+    last = max(i for i, c in enumerate(commits) if c.done and c.done[-1] == stage)
+    with Memory.open(folder / FILE) as memory:
+        memory.truncate(last + 1)
+
+
+@pytest.mark.parametrize("stage", ["r1.collect", "r1.propose", "r1.environments", "r2.diagnose", "r2.train1"])
+def test_rounds_killed_anywhere_end_the_same(stage, config, whole, tmp_path):
+    copy = Path(shutil.copytree(whole, tmp_path / "copy"))
+    cut_to(copy, stage)
+    (copy / "episodes" / "demos_r09.npz").write_bytes(b"an orphan")
+    coevolve.run(config, copy, dry_run=False)
+    assert not (copy / "episodes" / "demos_r09.npz").exists()
+    assert outcome(copy) == outcome(whole)
+    with Memory.reading(copy / FILE) as again, Memory.reading(whole / FILE) as first:
+        for row in (Scene, Episode, Diagnosis, Mode, Program, ControlTest, LearningValue):
+            assert again.rows(row) == first.rows(row)
+
+
+def test_a_run_without_rounds_has_no_round_stages(config):
+    config = config.copy_and_resolve_references()
+    config.rounds.count = 0
+    commit = dataclasses.replace(read_commits_empty(), done=["scenes", "demonstrations", "clone"])
+    stage = next_stage(config, commit)
+    assert stage is not None and stage.name == "evaluate"
+
+
+def read_commits_empty():
+    from coda_jax.loop.journal import Commit
+
+    return Commit()
+
+
+def test_every_strategy_is_known():
+    assert set(NAMES) == set(STRATEGIES)
+
+
+@pytest.mark.parametrize("name", ["none", "learnability"])
+def test_strategies_that_are_not_built_say_so(name, config):
+    from coda_jax import config as settings
+
+    config = config.copy_and_resolve_references()
+    config.strategy = name
+    with pytest.raises(InputError, match="not built yet"):
+        settings.validate(config)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", [s for s in NAMES if s != "coda"])
+def test_strategies_fill_the_same_budget(strategy, config, tmp_path):
+    config = config.copy_and_resolve_references()
+    config.strategy = strategy
+    config.rounds.count = 1
+    coevolve.run(config, tmp_path, dry_run=False)
+    last = read_commits(tmp_path)[-1]
+    assert len(last.environments["1"]) == config.rounds.environments
+    assert last.checkpoint == config.clone.steps + config.rounds.steps
+    with Memory.reading(tmp_path / FILE) as memory:
+        assert bool(memory.rows(Diagnosis)) == STRATEGIES[strategy].diagnoses
+
+
+@pytest.mark.slow
+def test_ten_kills_at_random_moments_change_nothing(whole, tmp_path):
+    """kill -9 of the whole process, then the same command; the outcome is that of the unbroken run."""
+    folder = tmp_path / "killed"
+    command = [sys.executable, "-m", "coda_jax.main", f"--config={NANO}", f"--workdir={folder}"]
+    rng, kills = random.Random(0), 0
+    while kills < 10:
+        process = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        commits = len(read_commits(folder)) if (folder / FILE).exists() else 0
+        deadline = time.monotonic() + 120
+        wanted = commits + rng.randint(1, 4)  # so that ten kills spread over the whole run, imports and compilation aside
+        while process.poll() is None and time.monotonic() < deadline:
+            if (folder / FILE).exists() and len(read_commits(folder)) >= wanted:
+                break
+            time.sleep(0.02)
+        time.sleep(rng.uniform(0, 0.3))
+        finished = process.poll() is not None
+        process.kill()
+        process.wait()
+        kills += 1
+        if finished:
+            break
+    subprocess.run(command, cwd=REPOSITORY, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert kills == 10
+    assert outcome(folder) == outcome(whole)
+    first, again = (json.loads((f / "summary.json").read_text()) for f in (whole, folder))
+    for summary in (first, again):
+        del summary["wall_s"]
+    assert first == again
