@@ -261,6 +261,13 @@ def describe_type(value: Any) -> str:
     return f"{name} (now {value!r})"
 
 
+def _fits(value: Any, want: Any) -> bool:
+    """Whether a value has the type of ``want``; a whole number also fits where a fraction may stand, and lists are judged by element."""
+    if isinstance(want, (list, tuple)):
+        return isinstance(value, (list, tuple)) and all(_fits(one, want[0]) for one in value)
+    return type(value) is type(want) or (type(want) is float and type(value) is int)
+
+
 def check_types(config: Config, reference: Config) -> None:
     """Refuse settings of an experiment file that are unknown to ``reference``, missing, or of another type.
 
@@ -272,9 +279,7 @@ def check_types(config: Config, reference: Config) -> None:
     for path, value in found.items():
         check_key(reference, path)
         want = expected[path]
-        listlike = isinstance(want, (list, tuple)) and isinstance(value, (list, tuple))
-        number = isinstance(want, float) and isinstance(value, int) and not isinstance(value, bool)
-        if not (listlike or number or type(value) is type(want)):
+        if not _fits(value, want):
             raise InputError(f"config.{path} is {value!r}; it must be {describe_type(want)}")
     missing = sorted(expected.keys() - found.keys())
     if missing:
@@ -313,8 +318,8 @@ AT_LEAST: dict[str, float] = {
     "demos.count": 1,
     "demos.wave": 1,
     "policy.chunk": 1,
-    "policy.width": 1,
-    "policy.heads": 2,
+    "policy.width": 4,
+    "policy.heads": 3,
     "policy.key_dim": 1,
     "policy.euler_steps": 1,
     "policy.distractor_dropout": 0,
@@ -330,7 +335,7 @@ AT_LEAST: dict[str, float] = {
     "clone.language_weight": 0,
     "language.phrases": 1,
     "checkpoint.every": 1,
-    "checkpoint.keep": 1,
+    "checkpoint.keep": 2,
     "rounds.count": 0,
     "rounds.bases": 2,
     "rounds.collect": 1,
@@ -370,7 +375,93 @@ AT_LEAST: dict[str, float] = {
     "evaluate.executed": 1,
 }
 BELOW: dict[str, float] = {"policy.distractor_dropout": 1, "clone.ema": 1, "control.false_discovery": 1}
-AT_MOST: dict[str, float] = {"planner.speed": 1, "noise.push_probability": 1, "diagnose.least_gain": 1, "allocation.mastered": 1}
+AT_MOST: dict[str, float] = {
+    "seed": 2**32 - 1,  # jax keys take no more: a larger seed would repeat another one
+    "horizon": 10_000,
+    "sim.worlds": 2**16,
+    "sim.threads": 4096,
+    "sandbox.text_bytes": 2**24,
+    "sandbox.time_s": 3600,
+    "sandbox.grace_s": 3600,
+    "sandbox.memory_bytes": 2**36,
+    "sandbox.recursion": 10_000,
+    "sandbox.output_chars": 2**24,
+    "sandbox.reply_chars": 2**24,
+    "sandbox.workers": 256,
+    "scenes.pictures": 10_000,
+    "validity.penetration_m": 1,
+    "validity.pedestal_m": 1,
+    "validity.settle_s": 60,
+    "validity.settle_move_m": 1,
+    "validity.settle_tilt_rad": 4,
+    "validity.settle_speed_m_s": 10,
+    "validity.jaw_m": 1,
+    "validity.reach_m": 1,
+    "validity.reach_rad": 4,
+    "planner.speed": 1,
+    "planner.attempts": 100,
+    "planner.gain": 10,
+    "noise.action_std": 10,
+    "noise.push_probability": 1,
+    "noise.push_steps": 10_000,
+    "noise.push_size": 10,
+    "demos.count": 1_000_000,
+    "demos.wave": 1_000_000,
+    "policy.chunk": 1000,
+    "policy.width": 2**16,
+    "policy.heads": 1024,
+    "policy.key_dim": 2**14,
+    "policy.euler_steps": 1000,
+    "policy.grounding_weight": 1e6,
+    "clone.steps": 10**8,
+    "clone.batch": 2**20,
+    "clone.learning_rate": 10,
+    "clone.warmup": 10**8,
+    "clone.weight_decay": 10,
+    "clone.clip_norm": 1e9,
+    "clone.language_batch": 2**20,
+    "clone.language_weight": 1e6,
+    "language.phrases": 10_000,
+    "checkpoint.every": 10**8,
+    "checkpoint.keep": 10_000,
+    "rounds.count": 1000,
+    "rounds.bases": 100_000,
+    "rounds.collect": 1000,
+    "rounds.environments": 100_000,
+    "rounds.demos": 1000,
+    "rounds.own": 100_000,
+    "rounds.rollouts": 10_000,
+    "rounds.steps": 10**8,
+    "rounds.learning_rate": 10,
+    "rounds.warmup": 10**8,
+    "diagnose.failures": 100_000,
+    "diagnose.rerollouts": 10_000,
+    "diagnose.least_gain": 1,
+    "diagnose.regression_weight": 1e6,
+    "engine.modes": 10_000,
+    "engine.scenes": 10_000,
+    "engine.rollouts": 10_000,
+    "engine.least_band": 1,
+    "engine.repairs": 100,
+    "control.modes": 10_000,
+    "control.scenes": 100_000,
+    "control.most_scenes": 100_000,
+    "control.rollouts": 10_000,
+    "control.least_drop": 1,
+    "allocation.novelty": 1,
+    "allocation.replay": 1,
+    "allocation.ucb": 1e6,
+    "allocation.mastered": 1,
+    "schedule.least_modes": 10_000,
+    "schedule.window": 10**9,
+    "schedule.least_gain": 1,
+    "schedule.most_updates": 10**9,
+    "evaluate.scenes": 10_000,
+    "evaluate.seeds": 10_000,
+    "evaluate.films": 10_000,
+    "evaluate.executed": 1000,
+}
+_FAR = 1e9  # beyond any length, density or factor
 RANGES = ("validity.density_kg_m3", "validity.scale", "validity.longest_m", "validity.workspace_x_m", "validity.workspace_y_m")
 ONE_OF: dict[str, tuple[str, ...]] = {
     "family": ("pick_place",),
@@ -401,7 +492,7 @@ def validate(config: Config) -> None:
         if not values[path] <= high:
             raise InputError(f"config.{path} is {values[path]!r}; it must be at most {high:g}")
     for path in RANGES:
-        if len(values[path]) != 2 or not values[path][0] < values[path][1]:
+        if len(values[path]) != 2 or not -_FAR < values[path][0] < values[path][1] < _FAR:
             raise InputError(f"config.{path} is {values[path]!r}; it must be two numbers, the lower one first")
     if config.strategy in NOT_BUILT:
         raise InputError(f"config.strategy={config.strategy} is not built yet; use one of: {', '.join(STRATEGIES)}")
@@ -414,6 +505,8 @@ def validate(config: Config) -> None:
                 raise InputError(
                     f'config.{path} is "{one}"{hint}; use {"any" if isinstance(value, (list, tuple)) else "one"} of: {", ".join(choices)}'
                 )
+    if not config.evaluate.suites or len(set(config.evaluate.suites)) < len(config.evaluate.suites):
+        raise InputError(f"config.evaluate.suites is {config.evaluate.suites!r}; name at least one of {', '.join(SUITES)}, none twice")
     if config.evaluate.executed > config.policy.chunk:
         raise InputError(
             f"config.evaluate.executed is {config.evaluate.executed}, but only config.policy.chunk = {config.policy.chunk} actions "
@@ -424,8 +517,8 @@ def validate(config: Config) -> None:
             f"config.allocation.novelty {config.allocation.novelty} and config.allocation.replay {config.allocation.replay} are shares of "
             "one budget; together they must be at most 1"
         )
-    if not config.engine.levels or not all(0 < level <= 1 for level in config.engine.levels):
-        raise InputError(f"config.engine.levels is {config.engine.levels!r}; it must be numbers above 0 and at most 1")
+    if not 1 <= len(config.engine.levels) <= 100 or not all(0 < level <= 1 for level in config.engine.levels):
+        raise InputError(f"config.engine.levels is {config.engine.levels!r}; it must be 1 to 100 numbers above 0 and at most 1")
     if config.control.most_scenes < config.control.scenes:
         raise InputError(
             f"config.control.most_scenes is {config.control.most_scenes}; it must be at least config.control.scenes, "

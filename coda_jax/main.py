@@ -30,6 +30,7 @@ MODES = {
     "compare": "set the runs of --against beside that of --workdir, suite by suite and scene by scene",
     "doctor": "check devices, caches, packages, text encoder, sandbox, disk and memory, and say what to do",
 }
+_UNUSABLE = (errno.ENAMETOOLONG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
 LATER = ("serve",)
 
 _EXAMPLES = """\
@@ -343,6 +344,10 @@ def main(arguments: list[str]) -> int:
                 file=sys.stderr,
             )
             return RESUMABLE
+        if isinstance(error, OSError) and error.errno in _UNUSABLE:
+            where = str(error.filename)[:200] if error.filename is not None else "a file or folder"
+            print(f"error: {where} cannot be used ({error.strerror}); choose another path, or change its permissions", file=sys.stderr)
+            return BAD_INPUT
         traceback.print_exc()
         print(
             f"error: a bug in coda_jax ({type(error).__name__} above); please report it with the command and the versions", file=sys.stderr

@@ -27,11 +27,12 @@ def test_every_number_has_a_range_or_a_choice():
     for path, value in settings.leaves(settings.default()):
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             assert path in settings.AT_LEAST, f"{path} has no lower limit"
+            assert path in settings.AT_MOST or path in settings.BELOW, f"{path} has no upper limit"
 
 
 def test_no_limit_or_choice_is_left_over():
     known = dict(settings.leaves(settings.default()))
-    assert not {*settings.AT_LEAST, *settings.BELOW, *settings.ONE_OF} - known.keys()
+    assert not {*settings.AT_LEAST, *settings.AT_MOST, *settings.BELOW, *settings.ONE_OF} - known.keys()
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,17 @@ def test_override_parses_by_type(path, text, value):
         ("clone.learning_rate", "inf"),
         ("clone.ema", "1"),
         ("policy.distractor_dropout", "1.5"),
+        ("policy.heads", "2"),
+        ("policy.width", "3"),
+        ("checkpoint.keep", "1"),
+        ("evaluate.suites", ""),
+        ("evaluate.suites", "id,id"),
+        ("seed", "4294967296"),
+        ("seed", "99999999999999999999"),
+        ("horizon", "100000000"),
+        ("validity.scale", "nan,1"),
+        ("validity.scale", "0.1,inf"),
+        ("engine.levels", ""),
     ],
 )
 def test_out_of_range_is_refused(path, text):
@@ -116,6 +128,28 @@ def test_experiment_file_cannot_add_or_retype():
         config.clone.steps = "many"
     with pytest.raises(InputError, match=r"config\.clone\.steps is 'many'; it must be a whole number"):
         settings.validate(config)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value"),
+    [
+        ("validity", "scale", ("a", "b")),
+        ("validity", "scale", (True, 2.0)),
+        ("engine", "levels", ("x",)),
+        ("evaluate", "suites", (1, 2)),
+    ],
+)
+def test_elements_of_lists_have_a_type(section, key, value):
+    config = settings.default()
+    config[section][key] = value
+    with pytest.raises(InputError, match=rf"config.{section}.{key} is .*; it must be a comma-separated list of"):
+        settings.validate(config)
+
+
+def test_whole_numbers_may_stand_for_fractions_in_a_range():
+    config = settings.default()
+    config.validity.density_kg_m3 = (100, 3000)
+    settings.validate(config)
 
 
 def test_differences_name_setting_and_both_values():

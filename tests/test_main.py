@@ -57,6 +57,12 @@ def test_no_arguments_print_the_help(capsys):
         (["--mode=report"], "needs --workdir"),
         (["--mode=report", "--workdir=nowhere"], "is no run folder"),
         (["--mode=evaluate", "--workdir=nowhere"], "is no run folder"),
+        (["--mode=report", f"--workdir={'x' * 300}"], "File name too long"),
+        ([f"--config={'x' * 300}"], "xxx cannot be used (File name too long"),
+        (["--config=EXPERIMENT", f"--workdir={'x' * 300}"], "File name too long"),
+        (["--mode=check", f"--program={'x' * 300}"], "File name too long"),
+        (["--config=EXPERIMENT", "--config.evaluate.suites="], "config.evaluate.suites is ()"),
+        (["--config=EXPERIMENT", "--config.seed=4294967296"], "config.seed is 4294967296; it must be at most"),
     ],
 )
 def test_bad_input_exits_2_with_one_message(arguments, message, experiment, capsys):
@@ -134,6 +140,8 @@ def test_workdir_of_another_configuration_is_refused_before_jax(experiment, tmp_
         (runtime.Stopped("stopped after the last commit"), RESUMABLE, "stopped after the last commit"),
         (KeyboardInterrupt(), RESUMABLE, "goes on from the last commit"),
         (OSError(28, "No space left on device", "x"), RESUMABLE, "the disk is full"),
+        (OSError(30, "Read-only file system", "runs/x"), BAD_INPUT, "error: runs/x cannot be used (Read-only file system)"),
+        (PermissionError(13, "Permission denied", "runs/x"), BAD_INPUT, "error: runs/x cannot be used (Permission denied)"),
         (ZeroDivisionError("no"), BUG, "a bug in coda_jax (ZeroDivisionError"),
     ],
 )
@@ -144,6 +152,19 @@ def test_exit_codes(raised, code, message, monkeypatch, capsys):
     monkeypatch.setattr(command_line, "dispatch", dispatch)
     assert command_line.main(["--mode=doctor"]) == code
     assert message in capsys.readouterr().err
+
+
+def test_a_report_without_its_summary_is_refused(experiment, tmp_path, capsys):
+    from coda_jax.loop import workdir as folders
+
+    config = command_line.parse([f"--config={experiment}"]).config
+    with folders.open_run(tmp_path / "run", config):
+        pass
+    assert command_line.main(["--mode=report", f"--workdir={tmp_path / 'run'}"]) == BAD_INPUT
+    assert "summary.json does not exist: run --mode=run" in capsys.readouterr().err
+    (tmp_path / "run" / "summary.json").write_text("{")
+    assert command_line.main(["--mode=report", f"--workdir={tmp_path / 'run'}"]) == BAD_INPUT
+    assert "summary.json does not follow" in capsys.readouterr().err
 
 
 def test_check_prints_one_json_line_each_and_exits_2(tmp_path, capsys):

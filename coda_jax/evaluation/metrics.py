@@ -6,19 +6,24 @@ import dataclasses
 import json
 import math
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
+from coda_jax.runtime import InputError
+
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 Count = Annotated[int, Field(ge=0)]
 Moment = Literal["before", "after"]
+MOMENTS: tuple[Moment, ...] = get_args(Moment)
 METRICS = "metrics.jsonl"
+_MEND_LINE = "restore it, or write as many blanks over it: commits name the length of the file, so it must not change"
 SUMMARY = "summary.json"
 
 
@@ -104,16 +109,19 @@ class MetricsWriter:
       path: the file. committed_bytes: length named by the last commit; 0 starts the log anew.
 
     Raises:
-      ValueError: the file is shorter than the committed length, so rows of committed work are lost.
+      InputError: the file is shorter than the committed length, so rows of committed work are lost, or a symbolic link or no plain file:
+        what it points to is not ours to cut.
     """
 
     def __init__(self, path: Path, committed_bytes: int):
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = open(path, "ab")  # noqa: SIM115 - it stays open until close()
-        size = self._file.tell()
+        if (path.is_symlink() or path.exists()) and not stat.S_ISREG(path.lstat().st_mode):
+            raise InputError(f"{path} is a link or no plain file; remove it, or choose another --workdir")
+        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o644), "ab")
+        size = self._file.seek(0, os.SEEK_END)
         if size < committed_bytes:
             self._file.close()
-            raise ValueError(
+            raise InputError(
                 f"{path} has {size} bytes, but the last commit names {committed_bytes}: restore the file or start a new workdir"
             )
         self._file.truncate(committed_bytes)
@@ -145,19 +153,21 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     """Rows of ``metrics.jsonl``; [] without a file. A half-written last line of a killed process is left out.
 
     Raises:
-      ValueError: another line is not a JSON object; the message names it.
+      InputError: another line is not a JSON object; the message names it. Blank ones are passed over.
     """
     if not path.exists():
         return []
     lines = path.read_text("utf-8", errors="replace").split("\n")
     rows = []
     for number, line in enumerate(lines[:-1], 1):  # the piece after the last newline is empty or half-written
+        if not line.strip():
+            continue
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path}:{number} is not JSON ({error}); remove the line") from error
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path}:{number} is not JSON ({error}); {_MEND_LINE}") from None
         if not isinstance(row, dict):
-            raise ValueError(f"{path}:{number} is not a JSON object; remove the line")
+            raise InputError(f"{path}:{number} is not a JSON object; {_MEND_LINE}")
         rows.append(row)
     return rows
 
@@ -173,12 +183,14 @@ def read_summary(run_folder: Path) -> Summary:
     """Read and strictly validate ``summary.json``.
 
     Raises:
-      ValueError: the file is missing or does not follow the schema; the message names the field.
+      InputError: the file is missing or does not follow the schema; the message names the field.
     """
     path = run_folder / SUMMARY
     if not path.exists():
-        raise ValueError(f"{path} does not exist: run --mode=run or --mode=evaluate with this workdir first")
+        raise InputError(f"{path} does not exist: run --mode=run or --mode=evaluate with this workdir first")
     try:
         return _SUMMARY.validate_json(path.read_bytes())
     except ValidationError as error:
-        raise ValueError(f"{path} does not follow the summary's schema: {error}") from error
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "file"
+        raise InputError(f"{path} does not follow the summary's schema ({where}: {first['msg']}); let --mode=run write it again") from None

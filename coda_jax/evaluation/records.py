@@ -1,4 +1,4 @@
-"""One record per evaluation rollout, kept as ``episodes/eval_{suite}.jsonl`` in the run folder."""
+"""One record per evaluation rollout, kept as ``episodes/eval_{moment}_{suite}.jsonl`` in the run folder: a measurement, a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from coda_jax.evaluation.metrics import Moment, Tally, atomic_write
+from coda_jax.evaluation.metrics import MOMENTS, Moment, Tally, atomic_write
+from coda_jax.runtime import InputError
 from coda_jax.scenes.generate import SUITES
 
 _SUITE_NAME = r"^[A-Za-z0-9_-]+$"  # it becomes part of a file name
@@ -41,35 +42,40 @@ class EvalRecord:
 _RECORD: TypeAdapter[EvalRecord] = TypeAdapter(EvalRecord)
 
 
-def records_path(run_folder: Path, suite: str) -> Path:
-    return run_folder / "episodes" / f"eval_{suite}.jsonl"
+def records_name(suite: str, moment: Moment) -> str:
+    """Path of a suite's records at one moment, relative to the run folder."""
+    return f"episodes/eval_{moment}_{suite}.jsonl"
 
 
 def write_records(run_folder: Path, records: Iterable[EvalRecord]) -> list[Path]:
-    """Store records by suite, atomically; earlier records of the same (family, split, moment) of a suite are replaced."""
-    by_suite: dict[str, list[EvalRecord]] = {}
+    """Store records by suite and moment, atomically; earlier records of the same (family, split) of a file are replaced."""
+    by_file: dict[str, list[EvalRecord]] = {}
     for record in records:
-        by_suite.setdefault(record.suite, []).append(record)
+        by_file.setdefault(records_name(record.suite, record.moment), []).append(record)
     paths = []
-    for suite, new in by_suite.items():
-        path = records_path(run_folder, suite)
-        groups = {(r.family, r.split, r.moment) for r in new}
-        kept = [r for r in _read(path) if (r.family, r.split, r.moment) not in groups] if path.exists() else []
+    for name, new in by_file.items():
+        path = run_folder / name
+        groups = {(r.family, r.split) for r in new}
+        kept = [r for r in _read(path) if (r.family, r.split) not in groups] if path.exists() else []
         atomic_write(path, b"".join(_RECORD.dump_json(r) + b"\n" for r in kept + new))
         paths.append(path)
     return paths
 
 
 def read_records(run_folder: Path) -> list[EvalRecord]:
-    """All evaluation records of a run folder, the known suites first.
+    """All evaluation records of a run folder, the known suites first, each before and after.
 
     Raises:
-      ValueError: a line does not follow the schema; the message names file, line and field.
+      InputError: a line does not follow the schema; the message names file, line and field.
     """
-    paths = sorted((run_folder / "episodes").glob("eval_*.jsonl"))
     order = {name: i for i, name in enumerate(SUITES)}
-    paths.sort(key=lambda p: order.get(p.stem.removeprefix("eval_"), len(SUITES)))
-    return [record for path in paths for record in _read(path)]
+
+    def place(path: Path) -> tuple[int, str, int]:
+        _, moment, suite = path.stem.split("_", 2)
+        return order.get(suite, len(SUITES)), suite, MOMENTS.index(moment)
+
+    paths = [p for moment in MOMENTS for p in (run_folder / "episodes").glob(records_name("*", moment).removeprefix("episodes/"))]
+    return [record for path in sorted(paths, key=place) for record in _read(path)]
 
 
 def tally(records: Iterable[EvalRecord], split: str) -> dict[str, dict[str, dict[Moment, Tally]]]:
@@ -87,11 +93,15 @@ def tally(records: Iterable[EvalRecord], split: str) -> dict[str, dict[str, dict
 def _read(path: Path) -> list[EvalRecord]:
     records = []
     # split at newlines only: an instruction may hold other line separators
-    for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
+    for number, line in enumerate(path.read_text("utf-8", errors="replace").split("\n"), 1):
         if not line:
             continue
         try:
             records.append(_RECORD.validate_json(line))
         except ValidationError as error:
-            raise ValueError(f"{path}:{number} is not an evaluation record: {error}") from error
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"])) or "line"
+            raise InputError(
+                f"{path}:{number} is not an evaluation record ({where}: {first['msg']}); remove the file: it is measured again"
+            ) from None
     return records

@@ -73,7 +73,12 @@ class Dataset:
     size: Array
 
 
-def _check(number: int, demo: Demonstration) -> None:
+def check_demonstration(number: int, demo: Demonstration) -> None:
+    """Refuse a malformed demonstration.
+
+    Raises:
+      ValueError: it names the demonstration by number, the field and what is wrong.
+    """
     t = len(demo.actions)
     where = f"demonstration {number} ({demo.instruction!r})"
     if t == 0:
@@ -126,7 +131,7 @@ def build(
     if not demos:
         raise ValueError("cannot train on 0 demonstrations: collect some first")
     for number, demo in enumerate(demos):
-        _check(number, demo)
+        check_demonstration(number, demo)
     lengths = np.array([len(d.actions) for d in demos])
     n, m = int(lengths.sum()), len(demos)
     rows, episodes = capacity_for(max(n, least_rows), MIN_ROWS), capacity_for(max(m, least_episodes), MIN_EPISODES)

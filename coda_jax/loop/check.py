@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,10 +42,13 @@ def read_program(path: Path, most_bytes: int) -> str:
     """Text of a program file.
 
     Raises:
-      ProgramError: it is larger than ``most_bytes``, cannot be read, or is no UTF-8.
+      ProgramError: it is no plain file or larger than ``most_bytes``, cannot be read, or is no UTF-8.
     """
     try:
-        with path.open("rb") as file:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait for its writer
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise ProgramError(ErrorKind.TEXT, "it is no plain file: save the program as one")
             raw = file.read(most_bytes + 1)
     except OSError as error:
         raise ProgramError(ErrorKind.TEXT, f"the file cannot be read: {error.strerror}") from None

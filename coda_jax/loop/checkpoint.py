@@ -1,6 +1,6 @@
 """Checkpoints of arrays: orbax folders, each sealed by a SHA-256 of its files and a record written last.
 
-A folder without its seal is the remains of a killed save and is removed; one that no longer matches its seal is damaged and is passed over.
+A folder without its seal is the remains of a killed save; one that no longer matches its seal is damaged and is passed over.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import functools
 import hashlib
 import json
 import logging
@@ -65,16 +66,22 @@ def folder_digest(folder: Path) -> str:
 
 
 class Checkpoints:
-    """Sealed checkpoints ``0, 1, 2 ...`` (by step) in one folder; keeps the newest ``keep``. Use from one process only."""
+    """Sealed checkpoints ``0, 1, 2 ...`` (by step) in one folder; keeps the newest ``keep``. Use from one process only.
+
+    At least two are kept: a save drops the oldest before a commit names the new one, and a kill in between must leave the committed one.
+    Opening removes nothing; ``clean`` does.
+    """
 
     def __init__(self, folder: str | os.PathLike[str], keep: int):
-        if keep < 1:
-            raise ValueError(f"checkpoint.keep is {keep}; it must be at least 1")
-        self.folder = Path(folder).absolute()
+        if keep < 2:
+            raise ValueError(f"checkpoint.keep is {keep}; it must be at least 2")
+        self.folder, self._keep = Path(folder).absolute(), keep
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._clean()
-        options = ocp.CheckpointManagerOptions(max_to_keep=keep, create=True, enable_async_checkpointing=False)
-        self._manager = ocp.CheckpointManager(self.folder, options=options)
+
+    @functools.cached_property
+    def _manager(self) -> ocp.CheckpointManager:
+        options = ocp.CheckpointManagerOptions(max_to_keep=self._keep, create=True, enable_async_checkpointing=False)
+        return ocp.CheckpointManager(self.folder, options=options)
 
     def __enter__(self) -> Checkpoints:
         return self
@@ -83,12 +90,14 @@ class Checkpoints:
         self.close()
 
     def close(self) -> None:
-        self._manager.close()
+        if "_manager" in self.__dict__:
+            self._manager.close()
 
     def _seal(self, step: int) -> Path:
         return self.folder / f"seal_{step}.json"
 
-    def _clean(self) -> None:
+    def clean(self) -> None:
+        """Remove the remains of killed saves; call it before anything is saved or restored."""
         for stale in self.folder.glob("*.orbax-checkpoint-tmp*"):
             shutil.rmtree(stale, ignore_errors=True)
         for seal in self.folder.glob("seal_*.json*"):
@@ -149,10 +158,6 @@ class Checkpoints:
         """
         return self._read_seal(step)["record"]
 
-    def checksum(self, step: int) -> str:
-        """SHA-256 that the checkpoint of ``step`` was sealed with. Raises CheckpointError as ``read_record``."""
-        return self._read_seal(step)["sha256"]
-
     def _read_seal(self, step: int) -> dict[str, Any]:
         try:
             seal = json.loads(self._seal(step).read_text())
@@ -162,8 +167,8 @@ class Checkpoints:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CheckpointError(f"checkpoint {step} in {self.folder} has no readable seal ({error}); there are {self.steps()}") from None
 
-    def problem(self, step: int) -> str | None:
-        """What is wrong with the checkpoint of ``step``, or None."""
+    def problem(self, step: int, committed: str | None = None) -> str | None:
+        """What is wrong with the checkpoint of ``step``, or None; ``committed``: the checksum that it must have."""
         try:
             seal = self._read_seal(step)
         except CheckpointError as error:
@@ -172,6 +177,8 @@ class Checkpoints:
             return f"checkpoint {step} in {self.folder} is gone"
         if folder_digest(self.folder / str(step)) != seal["sha256"]:
             return f"checkpoint {self.folder / str(step)} is damaged: its files do not match their SHA-256"
+        if committed is not None and seal["sha256"] != committed:
+            return f"checkpoint {step} in {self.folder} is not the one that was committed"
         return None
 
     def restore(self, template: Any, step: int | None = None) -> Restored:

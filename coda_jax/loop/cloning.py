@@ -28,8 +28,7 @@ _MULTIPLE = 256  # rows of the language set are padded to it
 
 def dataset(config: settings.Config, demos: Sequence[Demonstration], encoder: TextEncoder) -> Dataset:
     """The table of the demonstrations, with room for as many as the run collects: its shapes are known before there are any."""
-    each_round = config.rounds.environments * config.rounds.demos + config.rounds.own
-    most = config.demos.count + config.rounds.count * each_round
+    most = parts.most_demonstrations(config)
     return build(demos, encoder.encode, least_rows=most * config.horizon, least_episodes=most)
 
 
@@ -57,11 +56,13 @@ def committed_state(config: settings.Config, workdir: Path, commit: Commit) -> T
     """The training state that a commit names, without opening the run for writing.
 
     Raises:
-      CheckpointError: it is gone, damaged, or of other settings.
+      CheckpointError: it is gone, damaged, not the one that was committed, or of other settings.
     """
     if commit.checkpoint is None:
         raise CheckpointError(f"{workdir} has no committed checkpoint: let --mode=run go on with this workdir")
     with Checkpoints(workdir / CHECKPOINTS, config.checkpoint.keep) as checkpoints:
+        if (found := checkpoints.problem(commit.checkpoint, commit.checkpoint_sha256)) is not None:
+            raise CheckpointError(f"{found}: let --mode=run go on with {workdir}, which goes back to the commit before")
         return checkpoints.restore(template(config), commit.checkpoint).tree
 
 

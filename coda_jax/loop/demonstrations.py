@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
 import io
 import json
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from coda_jax import runtime
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.evaluation.terminal import Progress
-from coda_jax.learning.dataset import Demonstration
+from coda_jax.learning.dataset import Demonstration, check_demonstration
 from coda_jax.loop import parts
 from coda_jax.loop.checkpoint import require_space
 from coda_jax.loop.journal import Commit, file_sha256
@@ -143,16 +145,66 @@ def store(path: Path, trajectories: list[Trajectory], catalogue: Catalogue) -> N
 
 
 def load(folder: Path, state: Commit) -> list[Demonstration]:
-    """Demonstrations of a commit, and successes of the policy itself to learn from, file by file."""
+    """Demonstrations of a commit, and successes of the policy itself to learn from, file by file.
+
+    Raises:
+      InputError: a file is not as ``store`` writes it; it is named with what is wrong.
+    """
     found = []
     for name in sorted(n for n in state.files if n.startswith(("episodes/demos_", "episodes/own_"))):
-        with np.load(folder / name, allow_pickle=False) as file:
-            arrays = dict(file)
-        rows = json.loads(arrays["rows"].tobytes())
-        ends = np.cumsum(arrays["length"])
-        for i, (row, end) in enumerate(zip(rows, ends, strict=True)):
-            part = slice(end - arrays["length"][i], end)
-            obs = {n: arrays[n][part] for n in STEP_FIELDS} | {n: arrays[n][i] for n in EPISODE_FIELDS}
-            demo = Demonstration(obs, arrays["actions"][part], arrays["mask"][part], tuple(row["names"]), row["instruction"], (0, 0))
-            found.append(dataclasses.replace(demo, roles=tuple(row["roles"])))
+        try:
+            with np.load(folder / name, allow_pickle=False) as file:
+                arrays = dict(file)
+            demos = _unpacked(arrays)
+        except (OSError, ValueError, zipfile.BadZipFile, EOFError, RecursionError) as error:
+            remedy = "restore it from a copy, or begin anew in another --workdir"
+            raise InputError(f"{folder / name} is no file of demonstrations ({error}); {remedy}") from None
+        found += demos
     return found
+
+
+def _unpacked(arrays: dict[str, np.ndarray]) -> list[Demonstration]:
+    demos, rows = [], _checked(arrays)
+    for i, (row, end) in enumerate(zip(rows, np.cumsum(arrays["length"]), strict=True)):
+        part = slice(end - arrays["length"][i], end)
+        obs = {n: arrays[n][part] for n in STEP_FIELDS} | {n: arrays[n][i] for n in EPISODE_FIELDS}
+        demos.append(Demonstration(obs, arrays["actions"][part], arrays["mask"][part], row.names, row.instruction, row.roles))
+        check_demonstration(i, demos[-1])
+    return demos
+
+
+@dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
+class _Row:
+    scene_id: str
+    names: tuple[str | None, ...]
+    instruction: str
+    roles: tuple[int, int]
+
+
+_ROWS: TypeAdapter[list[_Row]] = TypeAdapter(list[_Row])
+
+
+def _checked(arrays: dict[str, np.ndarray]) -> list[_Row]:
+    """The rows of a file whose arrays have the keys, kinds of numbers and lengths that belong together; ValueError where not."""
+    kinds = dict.fromkeys((*STEP_FIELDS, *EPISODE_FIELDS, "actions", "qpos"), np.floating)
+    kinds |= {"length": np.signedinteger, "rows": np.uint8, "mask": np.bool_, "present": np.bool_}
+    if missing := sorted(kinds.keys() - arrays.keys()):
+        raise ValueError(f"it lacks {', '.join(missing)}")
+    for name, kind in kinds.items():
+        if not np.issubdtype(arrays[name].dtype, kind):
+            raise ValueError(f"{name} holds {arrays[name].dtype} where {kind.__name__} is needed")
+    length = arrays["length"]
+    if length.ndim != 1 or (length < 1).any():
+        raise ValueError("length is no list of positive numbers of control steps")
+    try:
+        rows = _ROWS.validate_json(arrays["rows"].tobytes())
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise ValueError(f"rows: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    wanted = dict.fromkeys((*STEP_FIELDS, "actions", "mask", "qpos"), int(length.sum())) | dict.fromkeys(EPISODE_FIELDS, len(length))
+    for name, n in wanted.items():
+        if arrays[name].ndim < 1 or len(arrays[name]) != n:
+            raise ValueError(f"{name} has shape {arrays[name].shape}; {n} rows belong to its {len(length)} episodes")
+    if len(rows) != len(length):
+        raise ValueError(f"it has {len(rows)} rows of words for {len(length)} episodes")
+    return rows

@@ -5,34 +5,30 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import jax
-
 from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import duration
-from coda_jax.learning.dataset import MIN_ROWS, capacity_for
-from coda_jax.loop import evaluation, parts
+from coda_jax.loop import evaluation, parts, requirements
 from coda_jax.loop.journal import read_commits
 from coda_jax.scenes.catalogue import Catalogue
 
 # Seconds on one core of a server CPU of 2023; the reader gets a rough figure, nothing depends on them.
 _START_S, _SCENE_S, _DEMO_S, _ROLLOUT_S, _FILM_S = 25.0, 0.03, 0.10, 0.10, 0.25
 _UPDATE_S_PER_FLOP = 8e-11
-_ROW_BYTES = 500  # of one control step of a demonstration
-_WORLD_BYTES = 0.4e6  # of a native world
 
 
 def describe(config: settings.Config, workdir: Path) -> str:
-    """The lines that ``--dry_run`` prints."""
-    catalogue = Catalogue.all()
+    """The lines that ``--dry_run`` prints.
+
+    Raises:
+      InputError: as ``requirements.check``.
+    """
+    requirements.check(config)
     scenes = evaluation.chosen_scenes(config)
-    bucket = parts.common_bucket([s for specs in scenes.values() for s in specs], catalogue)
+    bucket = requirements.evaluation_bucket(config)
     backend = parts.backend(config, bucket)
     rollouts = {suite: len(specs) * config.evaluate.seeds for suite, specs in scenes.items()}
-    policy = parts.policy_of(config)
-    shapes = jax.eval_shape(policy.init, jax.random.key(0))
-    parameters = sum(leaf.size for leaf in jax.tree.leaves(shapes["net"]))
-    rows = capacity_for(config.demos.count * config.horizon, MIN_ROWS)
+    parameters = requirements.parameter_count(config)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     films = 2 * config.evaluate.films * len(scenes)
     stages = {
@@ -42,10 +38,8 @@ def describe(config: settings.Config, workdir: Path) -> str:
         "clone": config.clone.steps * 6 * parameters * config.clone.batch * _UPDATE_S_PER_FLOP / cores,
         "evaluate": (sum(rollouts.values()) * _ROLLOUT_S + films * _FILM_S) / cores,
     }
-    data_bytes = rows * _ROW_BYTES
-    state_bytes = 4 * 4 * parameters  # parameters, their average, two moments
-    memory = 0.9e9 + data_bytes + 2 * state_bytes + config.sim.worlds * _WORLD_BYTES
-    disk = config.demos.count * 80 * _ROW_BYTES + (config.checkpoint.keep + 1) * state_bytes + films * 60e3
+    memory, states = requirements.memory_bytes(config), (config.checkpoint.keep + 1) * requirements.state_bytes(config)
+    disk = config.demos.count * 80 * requirements.ROW_BYTES + states + films * 60e3
     done = " (a run of this configuration is there and goes on)" if read_commits(workdir) else ""
     lines = [
         f"run folder      {workdir}{done}",

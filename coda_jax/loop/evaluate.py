@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from coda_jax import config as settings
 from coda_jax.evaluation.metrics import METRICS, MetricsWriter, Summary, write_summary
-from coda_jax.evaluation.records import read_records, tally
+from coda_jax.evaluation.records import read_records, records_name, tally
 from coda_jax.evaluation.report import write_report
 from coda_jax.evaluation.terminal import print_suites
-from coda_jax.loop import cloning, evaluation, parts
-from coda_jax.loop.journal import Commit, read_commits
+from coda_jax.loop import cloning, evaluation, parts, requirements
+from coda_jax.loop.evaluated import Evaluated, SuiteDone
+from coda_jax.loop.journal import Commit, file_sha256, read_commits
 from coda_jax.loop.ledger import Ledger
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
@@ -30,13 +32,14 @@ def folder_name(config: settings.Config) -> str:
 
 
 def run(config: settings.Config, workdir: Path, dry_run: bool) -> None:
-    """Evaluate into ``workdir/evaluations/NAME``: records, films, summary and report.
+    """Evaluate into ``workdir/evaluations/NAME``: records, films, summary and report. Suites that are done are not rolled out again.
 
     Raises:
-      InputError: the run has no finished policy, or a suite is missing.
+      InputError: the run has no finished policy, or a suite is missing. Stopped: a signal came; the same command goes on.
     """
     with parts.mendable():
         scenes = evaluation.chosen_scenes(config)
+        requirements.check(config)
         commits = read_commits(workdir)
         if not commits or cloning.NAME not in commits[-1].done:
             raise InputError(f"{workdir} has no trained policy yet: let --mode=run finish with this workdir first")
@@ -51,27 +54,38 @@ def run(config: settings.Config, workdir: Path, dry_run: bool) -> None:
 def _evaluate(config: settings.Config, workdir: Path, folder: Path, commit: Commit) -> None:
     state = cloning.committed_state(config, workdir, commit)
     folder.mkdir(parents=True, exist_ok=True)
+    done = Evaluated.of(folder, commit.checkpoint_sha256)
+    done.store(folder)  # what no longer counts is forgotten before its files go
+    for suite in config.evaluate.suites:
+        if suite not in done.suites:
+            (folder / records_name(suite, "after")).unlink(missing_ok=True)
     ledger = Ledger(folder)
-    catalogue, steps = Catalogue.all(), 0
+
+    def store(outcome: evaluation.SuiteOutcome) -> None:
+        nonlocal done
+        print(evaluation.describe(outcome), flush=True)
+        wall_s = ledger.charge(evaluation.NAME, outcome.sim_steps, outcome.tally.n)
+        k, n = dataclasses.astuple(outcome.tally)
+        sha256 = file_sha256(folder / records_name(outcome.suite, "after"))
+        done = done.with_suite(outcome.suite, SuiteDone(sha256, k, n, outcome.clipped, outcome.sim_steps, wall_s))
+        done.store(folder)
+        ledger.save()
+
+    if done.suites:
+        print(f"done already: {', '.join(done.suites)}", flush=True)
+    evaluation.each_suite(config, folder, tuple(done.suites), state.ema, parts.encoder_of(), Catalogue.all(), store)
     with MetricsWriter(folder / METRICS, 0) as metrics:
-
-        def store(outcome: evaluation.SuiteOutcome) -> None:
-            nonlocal steps
-            steps += outcome.sim_steps
-            print(evaluation.describe(outcome), flush=True)
-            metrics.write("evaluate", suite=outcome.suite, k=outcome.tally.k, n=outcome.tally.n, clipped=outcome.clipped)
-            ledger.charge(evaluation.NAME, outcome.sim_steps, outcome.tally.n)
-
-        evaluation.each_suite(config, folder, (), state.ema, parts.encoder_of(), catalogue, store)
+        for suite in config.evaluate.suites:
+            own = done.suites[suite]
+            metrics.write("evaluate", suite=suite, k=own.k, n=own.n, clipped=own.clipped)
         metrics.commit()
-    ledger.save()
     summary = Summary(
         seed=config.seed,
-        wall_s=round(ledger.stages[evaluation.NAME].wall_s, 1),
+        wall_s=round(sum(own.wall_s for own in done.suites.values()), 1),
         accepted=commit.accepted,
         rejected=dict(commit.rejected),
         compiles_per_round=[],
-        sim_steps=steps,
+        sim_steps=sum(own.sim_steps for own in done.suites.values()),
         suites=tally(read_records(folder), config.evaluate.split),
     )
     write_summary(folder, summary)

@@ -1,7 +1,8 @@
 """The commits of a run, in its ``memory.sqlite``: what is finished, which files belong to it, how long ``metrics.jsonl`` is.
 
 Files come first (synced, with their SHA-256), then one transaction with the stage's rows and the commit that names the files. At start
-the newest commit whose files are intact is taken; what a killed process wrote after it is removed.
+the newest commit whose files are intact is taken; what a killed process wrote after it is removed. Where commits are there and none of
+them can be used, nothing is touched.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pydantic.dataclasses import dataclass
 
 from coda_jax.memory.rows import Row
 from coda_jax.memory.store import FILE, Memory
+from coda_jax.runtime import InputError
 
 log = logging.getLogger(__name__)
 Count = Annotated[int, Field(ge=0)]
@@ -95,7 +97,7 @@ def read_commits(folder: Path) -> list[Commit]:
     """The commits of a run folder, oldest first, also while it is being written; none where there is no memory yet.
 
     Raises:
-      InputError: the memory is damaged.
+      InputError: the memory is damaged, or another version of this package wrote a commit.
     """
     if not (folder / FILE).exists():
         return []
@@ -104,19 +106,24 @@ def read_commits(folder: Path) -> list[Commit]:
 
 
 def _parsed(memory: Memory) -> dict[int, Commit]:
-    """Commits by number, oldest first; a damaged one and what follows it are left out."""
+    """Commits by number, oldest first; one with damaged rows and what follows it are left out.
+
+    Raises:
+      InputError: a whole commit (its seal fits) is none of ours: dropping it would throw away the work of another version.
+    """
     found = {}
     for stored in memory.commits():
         try:
             found[stored.number] = _COMMIT.validate_json(stored.body)
         except ValidationError as error:
-            log.warning("%s: commit %d is not valid (%s); it and what follows is left out", memory.path, stored.number, _first(error))
-            break
+            first = error.errors(include_url=False, include_input=False)[0]
+            field = ".".join(map(str, first["loc"])) or "body"
+            raise InputError(
+                f"{memory.path}: commit {stored.number} ({stored.stage}) cannot be read by this version of coda_jax ({field}: "
+                f"{first['msg']}); go on with the version that wrote it, which config.json names, or choose another --workdir. "
+                "Nothing was changed"
+            ) from None
     return found
-
-
-def _first(error: ValidationError) -> str:
-    return error.errors()[0]["msg"]
 
 
 class Journal:
@@ -125,15 +132,29 @@ class Journal:
     Args:
       memory: open for writing. problem: what is wrong with a commit's files, or None; a commit with a problem is named in a warning and the
         one before it taken. Later commits and all their rows are dropped, so that work that is done again is not stored twice.
+
+    Raises:
+      InputError: there are commits, but another version wrote one, or none is intact. Nothing was changed.
     """
 
     def __init__(self, memory: Memory, problem: Callable[[Commit], str | None]):
         self._memory = memory
-        commits = _parsed(memory)
+        commits, problems = _parsed(memory), []
+        newest = max(commits, default=0)
         while commits and (found := problem(commits[max(commits)])) is not None:
-            log.warning("%s; going back to the commit before", found)
+            problems.append(found)
             del commits[max(commits)]
         number = max(commits, default=0)
+        if not number and memory.last:
+            reasons = "; ".join(dict.fromkeys(problems)) or f"the rows of the first one in {memory.path.name} are damaged"
+            raise InputError(
+                f"none of the {memory.last} commits in {memory.path.parent} is intact ({reasons}): restore these files from a copy, or "
+                "begin anew in another --workdir. Nothing was changed"
+            )
+        for found in problems:
+            log.warning("%s; going back to the commit before", found)
+        if problems:
+            log.warning("%s: commits %d to %d are dropped, their files removed and their work done again", memory.path, number + 1, newest)
         self.last = commits.get(number, Commit())
         memory.truncate(number)
 

@@ -7,13 +7,16 @@ import json
 import time
 from pathlib import Path
 
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
+
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.types import TIMESTEP_S
 
 FILE = "ledger.json"
 
 
-@dataclasses.dataclass
+@dataclass(config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
 class Cost:
     """cpu_s: of this process with all its threads. simulated_s: physics time over all worlds. rollouts: finished episodes."""
 
@@ -36,7 +39,7 @@ class Ledger:
                 stored = json.loads(self.path.read_text())
                 self.stages = {name: Cost(**cost) for name, cost in stored["stages"].items()}
                 self.starts = int(stored["starts"])
-            except (ValueError, KeyError, TypeError, AttributeError):
+            except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
                 self.stages, self.starts = {}, 0  # costs only: a damaged ledger begins anew
         self.starts += 1
         self._wall, self._cpu = time.monotonic(), time.process_time()

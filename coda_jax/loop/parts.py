@@ -51,6 +51,11 @@ def noise_of(config: settings.Config) -> NoiseSettings | None:
     return chosen if chosen.action_std or chosen.push_probability else None
 
 
+def most_demonstrations(config: settings.Config) -> int:
+    """Demonstrations and own successes that the run collects at most."""
+    return config.demos.count + config.rounds.count * (config.rounds.environments * config.rounds.demos + config.rounds.own)
+
+
 def limits_of(config: settings.Config) -> Limits:
     return settings.build(Limits, config.sandbox)
 

@@ -13,7 +13,8 @@ from typing import Any
 from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.metrics import METRICS, MetricsWriter
-from coda_jax.loop import parts
+from coda_jax.loop import parts, requirements
+from coda_jax.loop import workdir as folders
 from coda_jax.loop.checkpoint import Checkpoints
 from coda_jax.loop.journal import Commit, Journal, missing_or_changed
 from coda_jax.loop.ledger import Ledger
@@ -25,7 +26,8 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.suites import frozen_scenes
 
 CHECKPOINTS = "checkpoints"
-_STAGE_FILES = re.compile(r"(scenes|demos|own|rollouts)_r?\d{2,4}(_[a-z]+)?\.(jsonl|npz)")
+_STAGE_FILES = re.compile(r"(scenes|demos|own|rollouts)_r?\d{2,4}(_[a-z]+)?\.(jsonl|npz)|eval_(before|after)_[A-Za-z0-9_-]+\.jsonl")
+_HALF_WRITTEN = re.compile(r"\..+\.tmp")  # of a killed atomic_write
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,27 +47,32 @@ class Finished:
 class Run:
     """Opens a locked run folder at its last intact commit: the log is cut to it, rows and files of no commit are removed.
 
+    Nothing is removed before that commit is found, and nothing at all where work is there but no commit of it can be used.
+
     config: the whole configuration. state: the last commit. memory: what the run remembers; its rows are added by ``commit``.
     train, everything: catalogues of training and of every split.
 
     Raises:
-      InputError: ``memory.sqlite`` is damaged, or the folder is of an earlier version.
+      InputError: ``memory.sqlite`` is damaged or gone, no commit of it can be used, or the folder is of another version.
     """
 
     def __init__(self, config: settings.Config, folder: Path, resources: contextlib.ExitStack):
         self.config, self.folder = config, folder
         if (folder / "commits.jsonl").exists() and not (folder / MEMORY).exists():
             raise InputError(f"{folder} was made by an earlier version, which this one cannot go on with; choose another --workdir")
+        _require_memory(folder)
         self.train, self.everything = Catalogue("train"), Catalogue.all()
         self.encoder = parts.encoder_of()
         self.memory = resources.enter_context(Memory.open(folder / MEMORY, frozen_scenes().keys()))
         self.checkpoints = resources.enter_context(Checkpoints(folder / CHECKPOINTS, config.checkpoint.keep))
         self.journal = Journal(self.memory, self._problem)
+        self.checkpoints.clean()
         self.ledger = Ledger(folder)
         self.metrics = resources.enter_context(MetricsWriter(folder / METRICS, self.state.metrics_bytes))
         self.checkpoints.drop_above(-1 if self.state.checkpoint is None else self.state.checkpoint)
-        for path in (folder / "episodes").glob("*"):
-            if _STAGE_FILES.fullmatch(path.name) and f"episodes/{path.name}" not in self.state.files:
+        for path in (*folder.glob(".*.tmp"), *(folder / "episodes").glob("*"), *(folder / "videos").glob(".*.tmp")):
+            orphan = _STAGE_FILES.fullmatch(path.name) and f"episodes/{path.name}" not in self.state.files
+            if orphan or _HALF_WRITTEN.fullmatch(path.name):
                 path.unlink()
         self._compiles = runtime.compile_count()
         self._spent, self._built = 0.0, 0  # wall time and compilations charged since the last commit
@@ -79,12 +86,8 @@ class Run:
         metrics = self.folder / METRICS
         if commit.metrics_bytes and (not metrics.exists() or metrics.stat().st_size < commit.metrics_bytes):
             return f"{metrics} is shorter than its commit says"
-        if commit.checkpoint is not None:
-            if (found := self.checkpoints.problem(commit.checkpoint)) is not None:
-                return found
-            if self.checkpoints.checksum(commit.checkpoint) != commit.checkpoint_sha256:
-                return f"checkpoint {commit.checkpoint} in {self.checkpoints.folder} is not the one that was committed"
-        return missing_or_changed(self.folder, commit.files)
+        found = None if commit.checkpoint is None else self.checkpoints.problem(commit.checkpoint, commit.checkpoint_sha256)
+        return found or missing_or_changed(self.folder, commit.files)
 
     @property
     def new_compiles(self) -> int:
@@ -114,8 +117,9 @@ class Run:
         Files that the commit names must be on the disk. The commit's stage is the one that was charged last.
 
         Raises:
-          Stopped: SIGTERM or SIGINT arrived. StoreError, OSError: as ``Journal.append``.
+          Stopped: SIGTERM or SIGINT arrived. StoreError, OSError: as ``Journal.append``. InputError: as ``folders.require_held``.
         """
+        folders.require_held(self.folder)
         old = self.state
         changes |= {"stage": self._stage, "wall_s": old.wall_s + self._spent, "compiles": old.compiles + self._built}
         self.journal.append(dataclasses.replace(old, metrics_bytes=self.metrics.commit(), **changes), rows)
@@ -124,7 +128,25 @@ class Run:
         runtime.check_stop()
 
 
+def _require_memory(folder: Path) -> None:
+    """Refuse a folder that holds work but not the memory that says which of it is whole: it would be taken for a killed start."""
+    if (folder / MEMORY).exists():
+        return
+    work = [name for name in ("episodes", CHECKPOINTS) if any((folder / name).glob("*"))]
+    if work:
+        raise InputError(
+            f"{folder} holds {' and '.join(f'{name}/' for name in work)} but its {MEMORY} is gone: restore it from a copy, or begin anew "
+            "in another --workdir. Nothing was changed"
+        )
+
+
 @contextlib.contextmanager
 def opened(config: settings.Config, folder: Path) -> Iterator[Run]:
+    """The run of a locked folder, at its last commit.
+
+    Raises:
+      InputError: as ``Run``, or this machine cannot do what the settings ask for.
+    """
+    requirements.check(config)
     with contextlib.ExitStack() as resources:
         yield Run(config, folder, resources)

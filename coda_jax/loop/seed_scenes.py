@@ -8,12 +8,14 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from coda_jax import runtime
 from coda_jax.evaluation.film import write_strip
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.loop import films, parts
 from coda_jax.loop.checkpoint import require_space
 from coda_jax.loop.journal import Commit, file_sha256
+from coda_jax.loop.own_programs import patiently
 from coda_jax.loop.run import Run
 from coda_jax.programs.errors import ProgramError
 from coda_jax.programs.sandbox import Sandbox
@@ -26,6 +28,7 @@ from coda_jax.sim.validity import check
 
 NAME = "scenes"
 SEEDS_PER_RUN = 10_000_000  # generator seeds of one config.seed, so that runs of other seeds meet other scenes
+BATCHES = 4  # of sim.worlds programs between commits
 _LEAST_YIELD = 0.05  # share of programs that must become scenes; below it the settings are wrong
 
 
@@ -60,7 +63,7 @@ class SceneSource:
         """Scene number ``index``, written now if need be.
 
         Raises:
-          InputError: hardly any program becomes a scene; the reasons are listed.
+          InputError: hardly any program becomes a scene; the reasons are listed. Stopped: as ``patiently``.
         """
         while index >= len(self.scenes):
             self.more()
@@ -74,7 +77,7 @@ class SceneSource:
             seed = config.seed * SEEDS_PER_RUN + offset
             try:
                 program = generate.sample(self._run.train, config.family, "id", "train", seed)
-                spec = evaluate_scene(program, self._sandbox, self._run.train)
+                spec = patiently(self._sandbox, lambda text=program: evaluate_scene(text, self._sandbox, self._run.train))
                 refuse_held_out(spec, self._run.train)
             except ProgramError as error:
                 self.rejected[f"program: {error.kind.value}"] += 1
@@ -119,18 +122,19 @@ def _read(folder: Path, names: list[str]) -> Iterator[Scene]:
 
 
 def run(run: Run) -> dict:
-    """Accept as many scenes as demonstrations are wanted; returns what the stage's row says."""
-    need = run.config.demos.count
+    """Accept as many scenes as demonstrations are wanted, a commit every few batches; returns what the stage's row says."""
+    need, each = run.config.demos.count, BATCHES * run.config.sim.worlds
     with SceneSource(run) as source, Progress("scenes", need, "scenes") as progress:
         while len(source.scenes) < need:
+            runtime.check_stop()  # what was done since the last commit is done again
             source.more()
             progress.update(min(len(source.scenes), need), rejected=sum(source.rejected.values()))
-        changes = source.store()
+            if source.next_seed % each == 0 or len(source.scenes) >= need:
+                run.charge(NAME)
+                run.commit(**source.store())
         _draw(run, source.scenes[: run.config.scenes.pictures])
-    for reason, n in sorted(source.rejected.items()):
+    for reason, n in sorted(source.rejected.items()):  # these rows belong to the commit that ends the stage
         run.metrics.write("rejected", reason=reason, n=n)
-    run.charge(NAME)
-    run.commit(**changes)
     return {"done": len(source.scenes), "unit": "scenes"}
 
 

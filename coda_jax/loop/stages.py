@@ -9,8 +9,9 @@ from typing import Any
 
 from coda_jax import config as settings
 from coda_jax.evaluation.metrics import Moment
+from coda_jax.evaluation.records import records_name
 from coda_jax.loop import cloning, demonstrations, evaluation, seed_scenes
-from coda_jax.loop.journal import Commit
+from coda_jax.loop.journal import Commit, file_sha256
 from coda_jax.loop.rounds import collect, control, diagnose, environments, measure, propose, training
 from coda_jax.loop.run import Finished, Run
 from coda_jax.loop.strategies import STRATEGIES
@@ -38,7 +39,12 @@ def evaluate(run: Run, moment: Moment) -> dict[str, Any]:
         run.say(evaluation.describe(outcome))
         run.metrics.write("evaluate", suite=outcome.suite, moment=moment, k=outcome.tally.k, n=outcome.tally.n, clipped=outcome.clipped)
         run.charge(evaluation.NAME, outcome.sim_steps, outcome.tally.n)
-        run.commit(suites=[*run.state.suites, prefix + outcome.suite], sim_steps=run.state.sim_steps + outcome.sim_steps)
+        name = records_name(outcome.suite, moment)
+        run.commit(
+            suites=[*run.state.suites, prefix + outcome.suite],
+            files=run.state.files | {name: file_sha256(run.folder / name)},
+            sim_steps=run.state.sim_steps + outcome.sim_steps,
+        )
 
     done = [s.removeprefix(prefix) for s in run.state.suites if s.startswith(prefix)]
     evaluation.each_suite(run.config, run.folder, done, state.ema, run.encoder, run.everything, store, moment)

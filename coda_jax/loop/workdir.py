@@ -20,7 +20,9 @@ from coda_jax import runtime
 from coda_jax.runtime import InputError
 
 CONFIG_FILE = "config.json"
+PART_FILE = CONFIG_FILE + ".part"  # of a process that was killed at its start
 LOCK_FILE = ".lock"
+_held: dict[Path, tuple[int, bool]] = {}  # locked folders: descriptor of the lock file, whether the folder itself is locked too
 
 
 def git_revision() -> str | None:
@@ -83,7 +85,7 @@ def check(workdir: Path, config: settings.Config, free: tuple[str, ...] = ()) ->
     if not workdir.is_dir():
         raise InputError(f"{workdir} is a file; --workdir must name a folder")
     if not (workdir / CONFIG_FILE).exists():
-        if any(p.name != LOCK_FILE for p in workdir.iterdir()):
+        if any(p.name not in (LOCK_FILE, PART_FILE) for p in workdir.iterdir()):
             raise InputError(f"{workdir} holds files but no {CONFIG_FILE}, so it is no run folder; choose an empty or new --workdir")
         return False
     stored = _read(workdir)
@@ -101,25 +103,68 @@ def check(workdir: Path, config: settings.Config, free: tuple[str, ...] = ()) ->
 def locked(workdir: Path) -> Iterator[None]:
     """Hold the folder's writer lock; the kernel frees it when the process ends, however it ends.
 
+    The lock file names the holder. Because it can be removed, the folder itself is locked too where the file system can; where it cannot,
+    ``require_held`` finds out before each commit.
+
     Raises:
       InputError: another process holds it (its pid and host are named), or the folder cannot be made or written.
     """
+    folder = -1
     try:
         workdir.mkdir(parents=True, exist_ok=True)
-        handle = os.open(workdir / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(workdir / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        with contextlib.suppress(OSError):
+            folder = os.open(workdir, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise InputError(f"cannot write to {workdir}: {error.strerror}; choose another --workdir") from None
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.read(handle, 300).decode(errors="replace").strip() or "an unknown process"
-            raise InputError(f"{workdir} is being written by {holder}; wait for it, stop it, or choose another --workdir") from None
+        if not _take(handle) or (both := _take(folder)) is False or not _is_lock_of(handle, workdir):
+            holder = os.read(handle, 300).decode(errors="replace").strip() or "another process"
+            raise InputError(f"{workdir} is being written by {holder}; wait for it, stop it, or choose another --workdir")
         os.ftruncate(handle, 0)
         os.write(handle, f"pid {os.getpid()} on {socket.gethostname()}\n".encode())
+        _held[workdir.resolve()] = handle, both is True
         yield
     finally:
+        _held.pop(workdir.resolve(), None)
         os.close(handle)
+        if folder >= 0:
+            os.close(folder)
+
+
+def _take(descriptor: int) -> bool | None:
+    """Lock a descriptor: True, False where another process holds it, None where it cannot be locked."""
+    if descriptor < 0:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _is_lock_of(handle: int, workdir: Path) -> bool:
+    """Whether the open lock file is still the one in the folder."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(workdir / LOCK_FILE))
+    except OSError:
+        return False
+
+
+def require_held(workdir: Path) -> None:
+    """Call before a commit to a locked folder.
+
+    Raises:
+      InputError: somebody removed the lock file, and nothing else keeps a second writer out.
+    """
+    handle, whole = _held.get(workdir.resolve(), (-1, True))
+    if not whole and not _is_lock_of(handle, workdir):
+        raise InputError(
+            f"{workdir / LOCK_FILE} was removed while this process was writing, so that another one may write too; this one ends at its "
+            "last commit. Let one go on, with the same command"
+        )
 
 
 @contextlib.contextmanager
@@ -131,7 +176,8 @@ def open_run(workdir: Path, config: settings.Config) -> Iterator[Path]:
     """
     existed = check(workdir, config)  # before the lock, so that a refusal leaves no trace
     with locked(workdir):
-        if existed or check(workdir, config):
+        existed = existed or check(workdir, config)
+        if existed:
             _warn_of_versions(workdir)
         else:
             record = {
@@ -141,7 +187,12 @@ def open_run(workdir: Path, config: settings.Config) -> Iterator[Path]:
                 "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             }
             _write_atomically(workdir / CONFIG_FILE, json.dumps(record, indent=1) + "\n")
-        yield workdir
+        try:
+            yield workdir
+        except InputError:
+            if not existed and {p.name for p in workdir.iterdir()} == {LOCK_FILE, CONFIG_FILE}:
+                (workdir / CONFIG_FILE).unlink()  # nothing was begun: the folder is free for the mended settings
+            raise
 
 
 def _read(workdir: Path) -> dict[str, Any]:
@@ -159,6 +210,8 @@ def _read(workdir: Path) -> dict[str, Any]:
 
 def _warn_of_versions(workdir: Path) -> None:
     before, now = _read(workdir).get("versions", {}), runtime.versions()
+    if not isinstance(before, dict):
+        raise InputError(f'{workdir / CONFIG_FILE}: "versions" is no object of names and versions; restore the file')
     changed = [
         f"{k} {before.get(k, 'absent')} -> {now.get(k, 'absent')}"
         for k in sorted(before.keys() | now.keys())
@@ -169,8 +222,9 @@ def _warn_of_versions(workdir: Path) -> None:
 
 
 def _write_atomically(path: Path, text: str) -> None:
-    part = path.with_name(path.name + ".part")
-    with open(part, "w", encoding="utf-8") as file:
+    part = path.with_name(PART_FILE)
+    part.unlink(missing_ok=True)
+    with open(part, "x", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -16,13 +16,13 @@ from coda_jax.runtime import InputError
 _NO_SPACE_BYTES = 1 << 20  # an I/O error with less than this free is a full disk: SQLite names only some of them so
 
 
-def _remedy(path: Path) -> str:
-    return f"restore it from a copy, or remove {path.name}, {path.name}-wal and {path.name}-shm: the same command then begins the run anew"
+def _remedy() -> str:
+    return "restore it from a copy, or begin anew in another --workdir"
 
 
 def damaged(path: Path, what: object) -> InputError:
     """The error for a file that SQLite cannot read, or that is not as we wrote it."""
-    return InputError(f"{path} is damaged ({what}); {_remedy(path)}")
+    return InputError(f"{path} is damaged ({what}); {_remedy()}")
 
 
 @contextlib.contextmanager
@@ -83,7 +83,7 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
     try:
         schema.check(connection)
     except schema.SchemaError as error:
-        raise InputError(f"{path}: {error}; {_remedy(path)}") from None
+        raise InputError(f"{path}: {error}; {_remedy()}") from None
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:

@@ -117,7 +117,8 @@ class Sandbox:
         except ProgramError:
             raise
         except Exception as error:
-            if not loaded and not isinstance(error, pydantic_monty.MontyCrashedError):
+            stalled = isinstance(error, pydantic_monty.MontyRuntimeError) and isinstance(error.exception(), TimeoutError)
+            if not loaded and not stalled and not isinstance(error, pydantic_monty.MontyCrashedError):
                 raise
             raise _explain(error, printed, self.limits, text.count("\n") + 1, ending, invalid) from None
         return parse_reply(reply, self.limits.reply_chars)

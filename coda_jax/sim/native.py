@@ -215,8 +215,6 @@ class NativeSimulator:
             simulation.step(ids, nstep=SETTLE_STEPS)
             self.physics_steps += len(ids) * SETTLE_STEPS
             for scene_id, r in first.items():
-                if len(self._settled) >= 8 * self.worlds:
-                    self._settled.pop(next(iter(self._settled)))
                 self._settled[scene_id] = {name: np.array(getattr(simulation, name)[r]).reshape(-1) for name in PHYSICS_FIELDS}
             for name in PHYSICS_FIELDS:
                 getattr(simulation, name)[...] = saved[name]
@@ -224,6 +222,8 @@ class NativeSimulator:
             name: _with_rows(state.physics[name], rows, np.stack([self._settled[batch.models[r].spec.scene_id][name] for r in rows]))
             for name in PHYSICS_FIELDS
         }
+        while len(self._settled) > 8 * self.worlds:  # only now: the rows need all of theirs
+            self._settled.pop(next(iter(self._settled)))
         self._write(physics, np.arange(self.worlds))
         simulation.forward(stage=mujoco.mjtStage.mjSTAGE_POS)
         step = state.view.control_step.copy()

@@ -9,6 +9,7 @@ import pytest
 
 from coda_jax.evaluation import metrics, records
 from coda_jax.evaluation.metrics import MetricsWriter, Summary, Tally
+from coda_jax.runtime import InputError
 
 
 def summary(**changes):
@@ -140,8 +141,37 @@ def test_records_round_trip_replace_and_tally(tmp_path):
 def test_record_schema(tmp_path):
     with pytest.raises(ValueError, match="suite"):
         record(suite="../evil")
-    path = records.records_path(tmp_path, "id")
+    path = tmp_path / records.records_name("id", "after")
     path.parent.mkdir()
     path.write_text('{"family": 3}\n')
-    with pytest.raises(ValueError, match=r"eval_id.jsonl:1 is not an evaluation record"):
+    with pytest.raises(ValueError, match=r"eval_after_id.jsonl:1 is not an evaluation record"):
         records.read_records(tmp_path)
+
+
+def test_the_log_is_never_a_link_or_a_pipe(tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("x")
+    (tmp_path / "link.jsonl").symlink_to(precious)
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    for name in ("link.jsonl", "pipe.jsonl"):
+        with pytest.raises(InputError, match="no plain file"):
+            MetricsWriter(tmp_path / name, 0)
+    assert precious.read_text() == "x"
+
+
+def test_a_blanked_line_is_passed_over(tmp_path):
+    path = tmp_path / "m.jsonl"
+    path.write_text('{"kind": "a"}\n' + " " * 13 + '\n{"kind": "c"}\n')
+    assert [r["kind"] for r in metrics.read_metrics(path)] == ["a", "c"]
+    path.write_text("[" * 100_000 + "\n")
+    with pytest.raises(InputError, match="m.jsonl:1 is not JSON"):
+        metrics.read_metrics(path)
+
+
+def test_records_of_a_moment_have_a_file_of_their_own(tmp_path):
+    records.write_records(tmp_path, [record(moment="before")])
+    before = (tmp_path / records.records_name("id", "before")).read_bytes()
+    records.write_records(tmp_path, [record(moment="after")])
+    assert (tmp_path / records.records_name("id", "before")).read_bytes() == before
+    (tmp_path / "episodes" / "eval_notes.jsonl").write_text("not ours")
+    assert [r.moment for r in records.read_records(tmp_path)] == ["before", "after"]

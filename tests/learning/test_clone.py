@@ -71,7 +71,7 @@ def test_progress_saves_and_one_executable(problem, tmp_path):
     more = dataset.build([toy.demonstration(np.random.default_rng(1), SEEN_PAIRS, SUPPORTS)], lambda s: np.ones((len(s), 384), np.float32))
     assert jax.tree.map(jnp.shape, more) == jax.tree.map(jnp.shape, data)
     seen, saved = [], []
-    with Checkpoints(tmp_path, keep=1) as store, jax.log_compiles(), _messages("jax._src.dispatch") as messages:
+    with Checkpoints(tmp_path, keep=2) as store, jax.log_compiles(), _messages("jax._src.dispatch") as messages:
 
         def save(state):
             saved.append(int(state.step))

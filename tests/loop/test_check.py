@@ -1,6 +1,7 @@
 """Every kind of bad program ends in one line that says what to change, and a good one passes physics too."""
 
 import json
+import os
 
 import pytest
 
@@ -65,3 +66,9 @@ def test_a_good_program_alone_is_accepted(tmp_path, config, capsys):
     (tmp_path / "good.py").write_text(GOOD)
     assert check.run(config, tmp_path / "good.py")
     assert json.loads(capsys.readouterr().out)["scene_id"]
+
+
+def test_a_pipe_is_refused_and_not_waited_for(config, tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe.py")
+    assert not check.run(config, tmp_path / "pipe.py")
+    assert "no plain file" in json.loads(capsys.readouterr().out)["reason"]

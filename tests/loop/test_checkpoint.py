@@ -55,12 +55,14 @@ def test_remains_of_a_killed_save_are_removed(tmp_path):
     (tmp_path / "3.orbax-checkpoint-tmp" / "default").mkdir(parents=True)
     (tmp_path / "seal_2.json").unlink()  # killed between arrays and seal
     with Checkpoints(tmp_path, keep=3) as store:
+        assert (tmp_path / "2").is_dir()  # opening removes nothing
+        store.clean()
         assert store.steps() == [1] and store.restore(tree(0)).step == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["1", "seal_1.json"]
 
 
 def test_wrong_settings_empty_folder_and_full_disk(tmp_path, monkeypatch):
-    with Checkpoints(tmp_path, keep=1) as store:
+    with Checkpoints(tmp_path, keep=2) as store:
         with pytest.raises(CheckpointError, match="run the training first"):
             store.restore(tree(0))
         store.save(1, tree(1))
@@ -73,3 +75,14 @@ def test_wrong_settings_empty_folder_and_full_disk(tmp_path, monkeypatch):
         with pytest.raises(checkpoint.DiskFullError, match="needs 42 bytes"):
             store.save(2, tree(2))
         assert store.restore(tree(0)).step == 1
+
+
+def test_a_kill_between_save_and_commit_leaves_the_committed_one(tmp_path):
+    with pytest.raises(ValueError, match="at least 2"):
+        Checkpoints(tmp_path, keep=1)
+    with Checkpoints(tmp_path, keep=2) as store:
+        committed = store.save(1, tree(1))
+        store.save(2, tree(2))  # no commit came
+    with Checkpoints(tmp_path, keep=2) as store:
+        assert store.problem(1, committed) is None
+        assert "not the one that was committed" in (store.problem(2, committed) or "")

@@ -20,8 +20,11 @@ from coda_jax import runtime
 from coda_jax.evaluation.metrics import read_metrics, read_summary
 from coda_jax.evaluation.records import read_records
 from coda_jax.loop import cloning, coevolve, demonstrations, evaluate, evaluation, seed_scenes
+from coda_jax.loop.checkpoint import folder_digest
 from coda_jax.loop.journal import read_commits
+from coda_jax.loop.run import opened
 from coda_jax.memory.store import FILE, Memory
+from coda_jax.programs.errors import ErrorKind, ProgramError
 from coda_jax.runtime import InputError, Stopped
 from tests.loop.small import EXPERIMENT, outcome, small_config
 
@@ -128,6 +131,152 @@ def test_damaged_demonstrations_are_named_and_collected_again(config, whole, cop
     assert outcome(copy) == outcome(whole)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [Path.unlink, lambda p: p.write_bytes(p.read_bytes().replace(b'"success":false', b'"success":true ')), lambda p: p.write_text("x\n")],
+)
+def test_records_of_the_evaluation_belong_to_its_commit(damage, config, whole, copy, caplog):
+    damage(copy / "episodes" / "eval_after_id.jsonl")
+    (copy / "episodes" / "eval_before_id.jsonl").write_text("an orphan")
+    coevolve.run(config, copy, dry_run=False)
+    assert re.search(r"eval_after_id.jsonl is (gone|damaged)", caplog.text)
+    assert outcome(copy) == outcome(whole)
+    assert read_summary(copy).suites == read_summary(whole).suites
+
+
+def kept(folder: Path) -> dict[str, int]:
+    """Everything that work left, with its size."""
+    names = [p for part in ("episodes", "checkpoints", "metrics.jsonl") for p in ((folder / part).rglob("*"), [folder / part])]
+    return {str(p.relative_to(folder)): p.stat().st_size for paths in names for p in paths if p.is_file()}
+
+
+def _lose(copy: Path) -> None:
+    for path in copy.glob(f"{FILE}*"):
+        path.unlink()
+
+
+def _foreign(copy: Path) -> None:
+    with Memory.open(copy / FILE) as memory, memory.transaction() as transaction:
+        transaction.commit("evaluate", 0, '{"demos": 6, "a_field_to_come": 1}')
+
+
+def _first_file(copy: Path) -> None:
+    (copy / "episodes" / "scenes_0000.jsonl").write_text("x")
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (_lose, "memory.sqlite is gone"),
+        (_foreign, "a_field_to_come"),
+        (_first_file, r"none of the \d+ commits .*scenes_0000.jsonl is damaged"),
+    ],
+)
+def test_work_is_never_removed_because_its_commits_cannot_be_read(harm, message, config, copy):
+    harm(copy)
+    before = kept(copy)
+    for _ in range(2):
+        with pytest.raises(InputError, match=f"{message}.*Nothing was changed"):
+            coevolve.run(config, copy, dry_run=False)
+    assert kept(copy) == before and len(before) > 10
+
+
+def test_half_written_files_of_a_killed_process_are_removed(config, copy):
+    left = [copy / ".ledger.json.ab.tmp", copy / "episodes" / ".demos_0000.npz.ab.tmp", copy / "videos" / ".x.png.ab.tmp"]
+    for path in left:
+        path.write_text("x")
+    coevolve.run(config, copy, dry_run=False)
+    assert not any(path.exists() for path in left)
+
+
+def test_a_damaged_line_of_the_log_is_named(config, copy):
+    path = copy / "metrics.jsonl"
+    path.write_bytes(b"x" + path.read_bytes()[1:])
+    with pytest.raises(InputError, match=r"metrics.jsonl:1 is not JSON .*write as many blanks over it"):
+        coevolve.run(config, copy, dry_run=False)
+    lines = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join([b" " * len(lines[0]), *lines[1:]]))
+    coevolve.run(config, copy, dry_run=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda a: a.pop("rows"), "it lacks rows"),
+        (lambda a: a.update(actions=a["actions"].astype(str)), "actions holds <U"),
+        (lambda a: a.update(mask=a["mask"][1:]), "mask has shape"),
+        (lambda a: a.update(length=-a["length"]), "no list of positive numbers"),
+        (lambda a: a.update(pos=np.full_like(a["pos"], np.nan)), "NaN"),
+        (lambda a: a.update(rows=np.frombuffer(b'[{"roles": 1}]', np.uint8)), "rows: 0"),
+    ],
+)
+def test_demonstrations_of_another_shape_are_named(change, message, whole, copy):
+    commit = read_commits(copy)[-1]
+    path = copy / "episodes" / "demos_0001.npz"
+    arrays = dict(np.load(path))
+    change(arrays)
+    np.savez(path, **arrays)
+    with pytest.raises(InputError, match=rf"demos_0001.npz is no file of demonstrations \(.*{message}"):
+        demonstrations.load(copy, commit)
+
+
+def test_the_scenes_stage_commits_often_and_goes_on(tmp_path, monkeypatch):
+    config = small_config()
+    config.sim.worlds, config.demos.count = 2, 20
+
+    def scenes(folder, stop_after=None):
+        folder.mkdir(exist_ok=True)
+        with monkeypatch.context() as patch, opened(config, folder) as job:
+            if stop_after:
+                patch.setattr(seed_scenes.runtime, "check_stop", lambda: len(read_commits(folder)) == stop_after and halt())
+                with pytest.raises(Stopped):
+                    seed_scenes.run(job)
+            else:
+                seed_scenes.run(job)
+
+    def halt():
+        raise Stopped("by the test")
+
+    scenes(tmp_path / "whole")
+    last = read_commits(tmp_path / "whole")[-1]
+    assert len(read_commits(tmp_path / "whole")) >= 3 and last.accepted >= 20
+    scenes(tmp_path / "broken", stop_after=1)
+    scenes(tmp_path / "broken", stop_after=2)
+    assert not read_commits(tmp_path / "broken")[-1].accepted >= 20
+    scenes(tmp_path / "broken")
+    again = read_commits(tmp_path / "broken")[-1]
+    assert again == dataclasses.replace(last, wall_s=again.wall_s, compiles=again.compiles)
+    assert read_metrics(tmp_path / "broken" / "metrics.jsonl") == read_metrics(tmp_path / "whole" / "metrics.jsonl")
+
+
+def test_workers_that_die_cost_no_scene(tmp_path, monkeypatch):
+    config = small_config()
+    real, left = seed_scenes.evaluate_scene, [2, 0, 1]
+
+    def dying(text, sandbox, catalogue):
+        if left and left[0]:
+            left[0] -= 1
+            raise ProgramError(ErrorKind.CRASHED, "the program's worker process died")
+        if left:
+            left.pop(0)
+        return real(text, sandbox, catalogue)
+
+    for name in ("whole", "dying"):
+        if name == "dying":
+            monkeypatch.setattr(seed_scenes, "evaluate_scene", dying)
+        (tmp_path / name).mkdir()
+        with opened(config, tmp_path / name) as job:
+            seed_scenes.run(job)
+    whole, other = (read_commits(tmp_path / name)[-1] for name in ("whole", "dying"))
+    assert not left
+    assert other == dataclasses.replace(whole, wall_s=other.wall_s, compiles=other.compiles)
+    (tmp_path / "dead").mkdir()
+    with opened(config, tmp_path / "dead") as job:
+        left[:] = [99]
+        with pytest.raises(Stopped, match="failed 3 times"):
+            seed_scenes.run(job)
+
+
 def test_a_signal_stops_at_the_next_commit(config, whole, copy, monkeypatch):
     rewind(copy, lambda c: c["demos"] == 0)
 
@@ -168,6 +317,44 @@ def test_evaluating_again_leaves_the_run_alone(config, whole, copy, capsys):
     evaluate.run(same, copy, dry_run=False)
     own = read_records(copy / "evaluations" / "validation-e4-id+tasks-3scenes")
     assert [(r.scene_id, r.success, r.steps) for r in own] == [(r.scene_id, r.success, r.steps) for r in read_records(whole)]
+
+
+def test_an_evaluation_goes_on_where_it_was_stopped(config, copy, monkeypatch, caplog):
+    other = small_config()
+    other.evaluate.seeds = 2
+    folder = copy / "evaluations" / "validation-e4-id+tasks-3scenes-2seeds"
+    ran = []
+    real = evaluation.run_suite
+
+    def watched(config, folder, suite, *rest, **named):
+        if suite == "tasks" and "tasks" not in ran and not (folder / "summary.json").exists() and len(ran) == 1:
+            ran.append("stopped")
+            raise Stopped("by the test")
+        ran.append(suite)
+        return real(config, folder, suite, *rest, **named)
+
+    monkeypatch.setattr(evaluation, "run_suite", watched)
+    with pytest.raises(Stopped):
+        evaluate.run(other, copy, dry_run=False)
+    evaluate.run(other, copy, dry_run=False)
+    assert ran == ["id", "stopped", "tasks"]
+    rows, records, summary = read_metrics(folder / "metrics.jsonl"), read_records(folder), read_summary(folder)
+    assert [(r["suite"], r["n"]) for r in rows] == [("id", 6), ("tasks", 6)]
+    evaluate.run(other, copy, dry_run=False)  # everything is there
+    assert ran == ["id", "stopped", "tasks"] and read_summary(folder) == summary
+    (folder / "episodes" / "eval_after_id.jsonl").write_text("x")
+    evaluate.run(other, copy, dry_run=False)
+    assert ran[3:] == ["id"] and "suite id is rolled out again" in caplog.text
+    assert read_records(folder) == records and read_summary(folder).sim_steps == summary.sim_steps
+    assert read_summary(folder).wall_s < 3 * summary.wall_s + 1
+
+
+def test_an_evaluation_takes_the_committed_checkpoint_alone(config, copy):
+    arrays, seal = copy / "checkpoints" / "60", copy / "checkpoints" / "seal_60.json"
+    (arrays / "extra").write_text("x")
+    seal.write_text(json.dumps(json.loads(seal.read_text()) | {"sha256": folder_digest(arrays)}))
+    with pytest.raises(InputError, match="checkpoint 60 in .* is not the one that was committed"):
+        evaluate.run(config, copy, dry_run=False)
 
 
 def test_evaluating_an_unfinished_run_is_refused(config, copy):
@@ -247,7 +434,7 @@ def test_a_damaged_memory_is_named_and_says_what_to_do(config, copy, monkeypatch
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     monkeypatch.setattr(command_line, "dispatch", lambda _: coevolve.run(config, copy, dry_run=False))
     assert command_line.main(["--mode=doctor"]) == command_line.BAD_INPUT
-    assert re.search(r"memory.sqlite is damaged .*; restore it from a copy, or remove memory.sqlite,", capsys.readouterr().err)
+    assert re.search(r"memory.sqlite is damaged .*; restore it from a copy, or begin anew", capsys.readouterr().err)
 
 
 def test_a_full_disk_at_a_commit_exits_3_and_the_run_goes_on(config, whole, copy, monkeypatch, capsys):

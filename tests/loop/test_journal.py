@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from coda_jax.loop.journal import Commit, Journal, read_commits
 from coda_jax.memory.store import FILE, Memory
 from coda_jax.memory.transaction import StoreError
+from coda_jax.runtime import InputError
 from tests.memory.made import episode, scene
 
 
@@ -41,6 +42,7 @@ def test_work_that_is_done_again_is_not_stored_twice(tmp_path, caplog):
             journal.append(Commit(demos=number), [scene(number), episode(number)])
     with Memory.open(tmp_path / FILE) as memory:
         journal = Journal(memory, lambda c: f"demos_{c.demos} is gone" if c.demos > 0 else None)
+        assert "commits 2 to 3 are dropped" in caplog.text
         assert "demos_2 is gone" in caplog.text and "demos_1 is gone" in caplog.text
         assert journal.last.demos == 0 and memory.next_episode_id() == 2 and memory.last == 1
         journal.append(Commit(demos=1), [scene(1), episode(1)])
@@ -74,15 +76,44 @@ def test_a_damaged_row_takes_its_commit_and_the_later_ones(tmp_path, caplog):
         assert len(memory.commits()) == 1
 
 
-def test_a_commit_is_validated_strictly(tmp_path, caplog):
+def contents(path):
+    with sqlite3.connect(path) as connection:
+        found = list(connection.iterdump())
+    connection.close()
+    return found
+
+
+def test_a_commit_of_another_version_is_left_alone(tmp_path):
     with pytest.raises(ValidationError):
         Commit(demos=-1)
     with Memory.open(tmp_path / FILE) as memory:
-        Journal(memory, intact).append(Commit(demos=1))
+        Journal(memory, intact).append(Commit(demos=1), [scene(0)])
         with memory.transaction() as transaction:
-            transaction.commit("collect", 0, '{"demos": -3}')
-    assert [c.demos for c in read_commits(tmp_path)] == [1]
-    assert "commit 2 is not valid" in caplog.text
+            transaction.commit("collect", 0, '{"demos": 3, "a_field_to_come": 1}')
+    before = contents(tmp_path / FILE)
+    with Memory.open(tmp_path / FILE) as memory, pytest.raises(InputError, match=r"commit 2 \(collect\) cannot be read .*a_field_to_come"):
+        Journal(memory, intact)
+    with pytest.raises(InputError, match="Nothing was changed"):
+        read_commits(tmp_path)
+    assert contents(tmp_path / FILE) == before
+
+
+def test_nothing_is_dropped_where_no_commit_can_be_used(tmp_path):
+    with Memory.open(tmp_path / FILE) as memory:
+        journal = Journal(memory, intact)
+        for number in range(2):
+            journal.append(Commit(demos=number), [scene(number)])
+    before = contents(tmp_path / FILE)
+    with Memory.open(tmp_path / FILE) as memory, pytest.raises(InputError, match="none of the 2 commits .*scenes_0000 is gone"):
+        Journal(memory, lambda _: "scenes_0000 is gone")
+    assert contents(tmp_path / FILE) == before
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        connection.execute("UPDATE scenes SET round = round + 1")
+    connection.close()
+    before = contents(tmp_path / FILE)
+    with Memory.open(tmp_path / FILE) as memory, pytest.raises(InputError, match="rows of the first one in memory.sqlite are damaged"):
+        Journal(memory, intact)
+    assert contents(tmp_path / FILE) == before
 
 
 _KILLED = """

@@ -181,6 +181,21 @@ def test_every_repeat_starts_from_the_same_settled_state():
     assert not np.array_equal(later.physics["qpos"], again.physics["qpos"])
 
 
+def test_a_full_cache_of_settled_scenes_keeps_those_that_are_asked_for():
+    scenes = [episode(dataclasses.replace(CAN, x=0.4 + 0.01 * i), BOARD) for i in range(17)]
+    sim = simulator(worlds=2)
+    batch = sim.compile(scenes[:2])
+    state = sim.reset(batch)
+    for i in range(2, 16, 2):  # 8 scenes for each world are remembered
+        batch, state = sim.replace(batch, state, [0, 1], scenes[i : i + 2])
+    before = sim.physics_steps
+    batch, state = sim.replace(batch, state, [0, 1], [scenes[0], scenes[16]])  # the oldest one, and one too many
+    assert sim.physics_steps == before + 100
+    fresh = simulator(worlds=2)
+    expected = fresh.reset(fresh.compile([scenes[0], scenes[16]]))
+    np.testing.assert_array_equal(state.physics["qpos"], expected.physics["qpos"])
+
+
 def test_worlds_stop_at_success_and_at_the_horizon():
     near = Expr("at_most", (Expr("height_above", ("gripper", "table")), 0.2))
     spec = scene(BLOCK, BOARD)

@@ -20,7 +20,7 @@ def write_report(run_folder: Path) -> Path:
     Sections without data are left out, so a run that stopped early still gets its page.
 
     Raises:
-      ValueError: summary.json is missing, or a file does not follow its schema; the message names file and field.
+      InputError: summary.json is missing, or a file does not follow its schema; the message names file and field.
     """
     run = load(Path(run_folder))
     template = Template(resources.files("coda_jax.evaluation.report").joinpath("template.html").read_text("utf-8"))

@@ -11,6 +11,7 @@ from typing import Any
 
 from coda_jax.evaluation.metrics import METRICS, Summary, Tally, read_metrics, read_summary
 from coda_jax.evaluation.records import EvalRecord, read_records
+from coda_jax.runtime import InputError
 
 HELD_OUT = ("instances", "layouts", "tasks", "categories")
 _IMAGE_TYPES = {".png": "image/png", ".webp": "image/webp", ".jpg": "image/jpeg"}
@@ -44,13 +45,15 @@ def load(run_folder: Path) -> RunData:
     """Read a run folder.
 
     Raises:
-      ValueError: summary.json is missing, or a file does not follow its schema; the message names file and field.
+      InputError: summary.json is missing, or a file does not follow its schema; the message names file and field.
     """
     config_path = run_folder / "config.json"
     try:
         config = json.loads(config_path.read_text("utf-8")) if config_path.exists() else {}
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{config_path} is not JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{config_path} is not JSON ({error}); restore it") from None
+    if not isinstance(config, dict):
+        raise InputError(f"{config_path} is no JSON object; restore it")
     return RunData(run_folder, read_summary(run_folder), tuple(read_metrics(run_folder / METRICS)), tuple(read_records(run_folder)), config)
 
 

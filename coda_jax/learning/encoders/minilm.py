@@ -6,6 +6,7 @@ real tokens and scaled to unit length (Reimers & Gurevych 2019).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
@@ -160,11 +161,19 @@ class TextEncoder:
         return True
 
     def _write(self, sentence: str) -> None:
-        path = self._path(sentence)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-            np.save(file, self._memory[sentence])
-        os.replace(file.name, path)
+        """Keep a vector for other processes, where the cache can be written; without it a sentence is only computed again."""
+        path, temporary = self._path(sentence), None
+        with contextlib.suppress(OSError):
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
+                    temporary = file.name
+                    np.save(file, self._memory[sentence])
+                os.replace(temporary, path)
+            except OSError:
+                if temporary is not None:
+                    os.unlink(temporary)
+                raise
 
     def _compute(self, sentences: list[str]) -> None:
         if self._model is None:

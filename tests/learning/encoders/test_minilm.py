@@ -61,6 +61,19 @@ def test_disk_cache_survives_and_damage_is_recomputed(tmp_path, monkeypatch):
         minilm.weights_folder()
 
 
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    expected = minilm.TextEncoder(tmp_path / "cache").encode(["a red mug"])
+    np.testing.assert_array_equal(minilm.TextEncoder(tmp_path / "file").encode(["a red mug"]), expected)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(minilm.os, "replace", full)
+    np.testing.assert_array_equal(minilm.TextEncoder(tmp_path / "full").encode(["a red mug"]), expected)
+    assert not [p for p in (tmp_path / "full").rglob("*") if p.is_file()]
+
+
 def test_blank_sentences_are_refused(encoder):
     with pytest.raises(ValueError, match="at least one word"):
         encoder.encode(["a mug", "  "])

@@ -1,0 +1,91 @@
+"""What a configuration asks of the machine, checked before anything starts: memory, and executables that exist."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import jax
+
+from coda_jax import config as settings
+from coda_jax.learning.dataset import MIN_ROWS, capacity_for
+from coda_jax.loop import evaluation, parts
+from coda_jax.runtime import InputError
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.sim.bucket import Bucket
+from coda_jax.sim.mjx_model import MJX_BUCKETS
+
+ROW_BYTES = 500  # of one control step of a demonstration
+_PROCESS_BYTES = 0.9e9  # libraries, text encoder, executables
+_WORLD_BYTES = 0.4e6  # of a native world
+_ACTIVATION_BYTES = 4 * 12  # of one hidden unit of one training chunk: its layers forward and backward
+
+
+def parameter_count(config: settings.Config) -> int:
+    """Learned numbers of the policy."""
+    shapes = jax.eval_shape(parts.policy_of(config).init, jax.random.key(0))
+    return sum(leaf.size for leaf in jax.tree.leaves(shapes["net"]))
+
+
+def state_bytes(config: settings.Config) -> int:
+    """Of a training state: parameters, their average, two moments."""
+    return 4 * 4 * parameter_count(config)
+
+
+def memory_bytes(config: settings.Config) -> float:
+    """Main memory that a run needs, roughly."""
+    rows = capacity_for(parts.most_demonstrations(config) * config.horizon, MIN_ROWS)
+    batch = config.clone.batch * config.policy.width * _ACTIVATION_BYTES
+    return _PROCESS_BYTES + rows * ROW_BYTES + 2 * state_bytes(config) + batch + config.sim.worlds * _WORLD_BYTES
+
+
+def machine_bytes() -> int | None:
+    """Main memory of this machine, or less where its control group allows less; None where the system does not say."""
+    known = []
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):  # "max": no limit
+            known.append(int((Path("/sys/fs/cgroup") / name).read_text()))
+    return min((n for n in known if n > 0), default=None)
+
+
+def _require_memory(config: settings.Config) -> None:
+    need, have = memory_bytes(config), machine_bytes()
+    if have is not None and need > have:
+        raise InputError(
+            f"these settings need about {need / 1e9:.1f} GB of memory, this machine has {have / 1e9:.1f} GB; lower demos.count, horizon, "
+            "policy.width, clone.batch or sim.worlds"
+        )
+
+
+def evaluation_bucket(config: settings.Config) -> Bucket:
+    """The bucket that takes every scene of the evaluated suites."""
+    scenes = evaluation.chosen_scenes(config)
+    return parts.common_bucket([s for specs in scenes.values() for s in specs], Catalogue.all())
+
+
+def _require_executables(config: settings.Config) -> None:
+    if config.sim.backend != "mjx":
+        return
+    needed = {"evaluation": evaluation_bucket(config)}
+    if config.rounds.count:
+        needed["rounds"] = parts.training_bucket(Catalogue("train"))
+    missing = [f"{what} {bucket.name}" for what, bucket in needed.items() if bucket not in MJX_BUCKETS]
+    if missing:
+        declared = ", ".join(sorted(b.name for b in MJX_BUCKETS))
+        raise InputError(
+            f"config.sim.backend is mjx, which has executables of the buckets {declared} only, but these are needed: {', '.join(missing)}; "
+            "set config.sim.backend to auto or native"
+        )
+
+
+def check(config: settings.Config) -> None:
+    """Refuse settings that this machine or this version cannot carry out.
+
+    Raises:
+      InputError: too little memory, or no executable for a scene's bucket; the numbers and what to change are named.
+    """
+    _require_memory(config)
+    _require_executables(config)

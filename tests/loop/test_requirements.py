@@ -1,0 +1,47 @@
+"""What the machine or this version cannot do is refused before anything starts."""
+
+import jax
+import pytest
+
+from coda_jax import config as settings
+from coda_jax.loop import estimate, parts, requirements
+from coda_jax.runtime import InputError
+
+
+def test_the_defaults_can_be_carried_out():
+    requirements.check(settings.default())
+    assert (requirements.machine_bytes() or 0) > 1e9
+
+
+@pytest.mark.parametrize(("section", "key", "value"), [("policy", "width", 65536), ("demos", "count", 1_000_000), ("sim", "worlds", 65536)])
+def test_too_little_memory_is_named(section, key, value, monkeypatch):
+    monkeypatch.setattr(requirements, "machine_bytes", lambda: 16 * 10**9)
+    config = settings.default()
+    config[section][key] = value
+    settings.validate(config)
+    with pytest.raises(InputError, match=r"need about [\d.]+ GB of memory, this machine has 16.0 GB; lower demos.count"):
+        requirements.check(config)
+
+
+def test_mjx_without_its_buckets_is_refused_at_start_and_in_the_dry_run(tmp_path):
+    config = settings.default()
+    config.sim.backend = "mjx"
+    for refused in (lambda: requirements.check(config), lambda: estimate.describe(config, tmp_path)):
+        with pytest.raises(InputError, match=r"buckets f2g1 only, but these are needed: evaluation f6g3; set config.sim.backend to auto"):
+            refused()
+    config.rounds.count = 1
+    with pytest.raises(InputError, match="evaluation f6g3, rounds f"):
+        requirements.check(config)
+
+
+@pytest.mark.parametrize(("heads", "width"), [(3, 4), (3, 7)])
+def test_the_smallest_allowed_policies_can_be_made(heads, width):
+    config = settings.default()
+    config.policy.heads, config.policy.width = heads, width
+    settings.validate(config)
+    assert requirements.parameter_count(config) > 0
+
+
+def test_the_largest_seed_makes_a_key_of_its_own():
+    low, high = (jax.random.key_data(jax.random.key(s)) for s in (0, settings.AT_MOST["seed"]))
+    assert (low != high).any() and parts.policy_of(settings.default())
