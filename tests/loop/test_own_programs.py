@@ -14,7 +14,7 @@ from coda_jax.programs.limits import Limits
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.runtime import Stopped
 
-LIMITS = Limits(32768, time_s=0.3, grace_s=0.2, memory_bytes=32 << 20, recursion=100, output_chars=1000, reply_chars=65536, workers=1)
+LIMITS = Limits(32768, time_s=0.3, grace_s=0.2, memory_bytes=32 << 20, recursion=100, output_chars=1000, reply_chars=65536)
 
 
 def wait_until_it_took(pid):
