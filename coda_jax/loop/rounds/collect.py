@@ -119,7 +119,6 @@ def _own_successes(run: Run, round_number: int, outcomes: list[Outcome]) -> str 
 
 def cases(run: Run, round_number: int) -> list[Case]:
     """Every collected rollout of the round beside its base scene, in the order of the rollouts."""
-    scenes = recall.scenes(run.memory, round_number)
+    scenes = recall.Scenes(run.memory)
     path = run.folder / f"episodes/rollouts_r{round_number:02d}_collect.npz"
-    specs = {scene_id: s.spec for scene_id, s in scenes.items()}
-    return [Case(recall.base_of(scenes, o.trial.spec.scene_id), o) for o in stored.load(path, specs)]
+    return [Case(scenes.base(o.trial.spec.scene_id), o) for o in stored.load(path, scenes.spec)]

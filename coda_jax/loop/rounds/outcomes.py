@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -44,14 +44,14 @@ def save(path: Path, outcomes: Sequence[Outcome]) -> None:
     atomic_write(path, buffer.getvalue())
 
 
-def load(path: Path, specs: Mapping[str, SceneSpec]) -> list[Outcome]:
-    """The outcomes of a file in the order written; ``specs``: scenes by id."""
+def load(path: Path, spec_of: Callable[[str], SceneSpec]) -> list[Outcome]:
+    """The outcomes of a file in the order written; ``spec_of``: scene id to scene."""
     with np.load(path, allow_pickle=False) as file:
         arrays = dict(file)
     ends = np.cumsum(arrays["length"])
     found = []
     for row, length, end in zip(json.loads(arrays["rows"].tobytes()), arrays["length"], ends, strict=True):
-        trial = Trial(specs[row["scene_id"]], (row["key"][0], row["key"][1]))
+        trial = Trial(spec_of(row["scene_id"]), (row["key"][0], row["key"][1]))
         margins = {name: Measured(*values) for name, values in row["margins"].items()}
         actions = arrays["actions"][end - length : end]
         found.append(Outcome(trial, row["success"], row["steps"], row["phase"], margins, row["health"], actions))
