@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import zlib
 from collections.abc import Sequence
 
@@ -21,6 +22,7 @@ from coda_jax.scenes.spec import FACTORS, SceneSpec
 from coda_jax.sim.checks.record import Failure
 from coda_jax.sim.validity import check
 
+_NAME = re.compile(r"\b[a-z]+_\d+\b")
 SECOND_FACTOR = 0.3  # share of random variants in which two factors are edited
 LEAST_MAGNITUDE = 0.2
 DRAWS = 6  # of verbs for one random variant
@@ -100,7 +102,8 @@ def program_variant(run: Run, program: GenerationProgram, base: Base, level: flo
         try:
             spec = generate(program, base.spec, binding, seed_of("generate", run.config.seed, base.number), run.train, level)
         except EditError as error:
-            reason = f"{program.edits[0].verb}: {str(error).split(':')[0]}"
+            # without the objects' own names, so that equal reasons are counted as one
+            reason = f"{program.edits[0].verb}: {_NAME.sub('it', str(error).split(':')[0])}"
             continue
         if not edited_factors(base.spec, spec):
             reason = f"{program.edits[0].verb}: nothing changed"
