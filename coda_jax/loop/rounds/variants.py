@@ -11,11 +11,13 @@ import numpy as np
 
 from coda_jax.agents.scripted.repair import Move, repair
 from coda_jax.loop import parts
+from coda_jax.loop.own_programs import patiently
 from coda_jax.loop.run import Run
+from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.edits.lock import edited_factors
 from coda_jax.scenes.edits.record import EditError
 from coda_jax.scenes.edits.verbs import VERBS, applicable, apply_edit
-from coda_jax.scenes.generation import GenerationProgram
+from coda_jax.scenes.generation import GenerationProgram, evaluate_generation
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.lifting import bind, generate
 from coda_jax.scenes.spec import FACTORS, SceneSpec
@@ -73,6 +75,15 @@ class Batch:
 def seed_of(*parts_: object) -> int:
     """A number that stands for its parts, the same on every machine."""
     return zlib.crc32("/".join(map(str, parts_)).encode())
+
+
+def own_program(run: Run, sandbox: Sandbox, text: str) -> GenerationProgram:
+    """A program of our own engine through the door; a worker that died or stalled is no fault of the text.
+
+    Raises:
+      ProgramError: the door refuses it. Stopped: as ``patiently``.
+    """
+    return patiently(sandbox, lambda: evaluate_generation(text, sandbox, run.train))
 
 
 def random_variant(run: Run, base: Base, rng: np.random.Generator, factors: Sequence[str] = FACTORS) -> Made | None:
