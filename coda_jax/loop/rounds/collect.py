@@ -104,7 +104,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
 
 def _own_successes(run: Run, round_number: int, outcomes: list[Outcome]) -> str | None:
     """Store the first ``rounds.own`` successes as demonstrations, one of each scene before second ones; None without any."""
-    chosen = sorted((o for o in outcomes if o.success and not o.health), key=lambda o: o.trial.key[1])[: run.config.rounds.own]
+    chosen = sorted((o for o in outcomes if o.success and o.steps and not o.health), key=lambda o: o.trial.key[1])[: run.config.rounds.own]
     if not chosen:
         return None
     sim = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.train))
