@@ -387,7 +387,6 @@ AT_MOST: dict[str, float] = {
     "sandbox.recursion": 10_000,
     "sandbox.output_chars": 2**24,
     "sandbox.reply_chars": 2**24,
-    "sandbox.workers": 256,
     "scenes.pictures": 10_000,
     "validity.penetration_m": 1,
     "validity.pedestal_m": 1,
