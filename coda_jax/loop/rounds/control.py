@@ -164,6 +164,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
                 test.result = result
             if not ready:
                 break
+    run.metrics.write("construction", round=round_number, stage="control", valid=len(batch.made), refused=batch.refused)
     scenes = rows.SceneRows(recall.scene_ids(run.memory))
     results, versions = [], []
     for test in tests:
