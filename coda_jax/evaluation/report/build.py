@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 from importlib import resources
 from pathlib import Path
 from string import Template
 
+from coda_jax.evaluation.comparison import pooled_change
 from coda_jax.evaluation.metrics import atomic_write
-from coda_jax.evaluation.report import sections
+from coda_jax.evaluation.report import markup, sections
+from coda_jax.evaluation.report.cost import costs
 from coda_jax.evaluation.report.data import HELD_OUT, RunData, load, pooled
+from coda_jax.evaluation.report.environments import environments
+from coda_jax.evaluation.report.gallery import gallery
+from coda_jax.evaluation.report.modes import modes
+from coda_jax.evaluation.report.rounds import diagnoses, rounds
 
 REPORT = "report.html"
+# the answer first, then how it came about, then what it cost
+SECTIONS: tuple[Callable[[RunData], str], ...] = (
+    sections.suites,
+    rounds,
+    modes,
+    diagnoses,
+    environments,
+    sections.failures,
+    sections.films,
+    gallery,
+    costs,
+    sections.planner,
+    sections.training,
+    sections.configuration,
+)
 
 
 def write_report(run_folder: Path) -> Path:
@@ -30,7 +52,7 @@ def write_report(run_folder: Path) -> Path:
         subtitle=escape(_subtitle(run)),
         headline=escape(_headline(run)),
         tiles=sections.tiles(run),
-        sections="\n".join(filter(None, (section(run) for section in sections.SECTIONS))),
+        sections="\n".join(filter(None, (section(run) for section in SECTIONS))),
         footer="Self-contained page; the numbers behind it are in summary.json, metrics.jsonl and episodes/ of the run folder.",
     )
     path = run.folder / REPORT
@@ -52,12 +74,22 @@ def _headline(run: RunData) -> str:
     after, before = pooled(run.summary, HELD_OUT, "after"), pooled(run.summary, HELD_OUT, "before")
     if after.n and before.n:
         return (
-            f"Held-out success went from {sections.percent(before)} ({before.k}/{before.n}) to {sections.percent(after)} "
-            f"({after.k}/{after.n}, 95 % interval {sections.interval_text(after)})."
+            f"Held-out success went from {markup.percent(before)} ({before.k}/{before.n}) to {markup.percent(after)} "
+            f"({after.k}/{after.n}, 95 % interval {markup.interval_text(after)})." + _paired(run)
         )
     total = after if after.n else before
     if total.n:
         in_distribution = pooled(run.summary, ("id",), "after" if after.n else "before")
-        inside = f", against {sections.percent(in_distribution)} in distribution" if in_distribution.n else ""
-        return f"The policy solves {sections.percent(total)} of the held-out scenes ({total.k}/{total.n}){inside}."
+        inside = f", against {markup.percent(in_distribution)} in distribution" if in_distribution.n else ""
+        return f"The policy solves {markup.percent(total)} of the held-out scenes ({total.k}/{total.n}){inside}."
     return "No held-out suite has been evaluated yet."
+
+
+def _paired(run: RunData) -> str:
+    found = pooled_change(run.records, run.split, HELD_OUT) if run.split is not None else None
+    if found is None:
+        return ""
+    sure = "" if found.low <= 0 <= found.high else ", which chance does not explain"
+    return (
+        f" Scene by scene that is {100 * found.mean:+.0f} points (95 % interval {100 * found.low:+.0f} to {100 * found.high:+.0f}){sure}."
+    )

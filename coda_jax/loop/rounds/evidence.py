@@ -41,17 +41,13 @@ def chosen(findings: Sequence[Finding], most: int) -> list[Finding]:
     """One failure of each of the ``most`` commonest modes: the one diagnosed with the highest confidence, the earliest of equals."""
     counts = Counter(f.mode_id for f in findings if f.mode_id is not None)
     ranked = sorted(counts, key=lambda mode: (-counts[mode], mode))[:most]
-    return [
-        min((f for f in findings if f.mode_id == mode), key=lambda f: (-f.diagnosis.confidence, f.episode_id)) for mode in ranked
-    ]
+    return [min((f for f in findings if f.mode_id == mode), key=lambda f: (-f.diagnosis.confidence, f.episode_id)) for mode in ranked]
 
 
 def base_success(cases: Sequence[Case], failed: Case) -> Outcome | None:
     """A successful rollout of the failure's base scene, with the same noise where there is one."""
     repeat = failed.outcome.trial.key[1]
-    found = [
-        c.outcome for c in cases if c.spec.scene_id == failed.base.scene_id and c.outcome.success and not c.outcome.health
-    ]
+    found = [c.outcome for c in cases if c.spec.scene_id == failed.base.scene_id and c.outcome.success and not c.outcome.health]
     return min(found, key=lambda o: (o.trial.key[1] != repeat, o.trial.key[1]), default=None)
 
 
@@ -127,9 +123,7 @@ def _write(run: Run, file: str, trajectory: Trajectory, closest: int | None) -> 
         steps = np.union1d(steps, [min(closest, len(trajectory.qpos)) - 1])
     spec = trajectory.episode.spec
     scene = compile_scene(spec, run.everything, parts.training_bucket(run.train))
-    frames = render(
-        scene.model, trajectory.qpos[steps], FRONT, height=films.HEIGHT, width=films.WIDTH, threads=run.config.sim.threads
-    )
+    frames = render(scene.model, trajectory.qpos[steps], FRONT, height=films.HEIGHT, width=films.WIDTH, threads=run.config.sim.threads)
     captions = [f"{step + 1} closest" if step + 1 == closest else f"{step + 1}" for step in steps]
     write_strip(Path(run.folder / file), film_strip(frames, captions, title=spec.task.instruction, success=trajectory.success))
 

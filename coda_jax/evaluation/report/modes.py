@@ -1,0 +1,142 @@
+"""The difficulty modes: what each is, whether a controlled experiment confirms it, what practising it brought, and what it looks like."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from coda_jax.evaluation.mode_history import ModeHistory, mode_histories, number, whole
+from coda_jax.evaluation.report import charts, markup
+from coda_jax.evaluation.report.data import RunData
+from coda_jax.evaluation.report.markup import Markup
+from coda_jax.evaluation.wording import cause_in_words, margin_in_words
+from coda_jax.memory.band import HIGH, LOW
+
+_MOST = 12  # modes with a program that the table shows
+_CLIPS = 3  # of one mode
+_CLASSES = {"confirmed": "good", "refuted": "bad", "undecided": "open"}
+
+
+def modes(run: RunData) -> str:
+    found = mode_histories(run.rows)
+    if not found:
+        return ""
+    clips = _clips(run, found)
+    studied = [m for m in found if m.searches or m.tests or m.values]
+    others = [m for m in found if m not in studied]
+    rows = [_row(mode, clips.get(mode.mode_id, ("", 0))) for mode in studied[:_MOST]]
+    header = ("difficulty", "failures", "edit, success by level", "control test", "Learning Value")
+    body = f'<div class="modes">{markup.table(header, rows, 9)}</div>' if rows else ""
+    if len(studied) > _MOST:
+        body += f'<p class="note">{len(studied) - _MOST} more modes had a program; they are in metrics.jsonl.</p>'
+    if others:
+        listed = "".join(f"<li>{_name(m)} {escape(_failures(m))}</li>" for m in others)
+        body += f"<details><summary>{len(others)} more modes were diagnosed and not practised</summary><ul>{listed}</ul></details>"
+    figures = "".join(text for text, _ in clips.values())
+    if figures:
+        body += f"<h3>Evidence</h3>{figures}"
+    note = (
+        "A mode is a factor, a phase and a cause that failures share. Its edit makes fresh scenes harder in this respect; the level is taken "
+        "where success lies in the shaded band (ringed). The control test asks on further scenes whether this edit costs more success than an "
+        "equally strong edit of another factor (90 % interval). The Learning Value is what a round of practice gained on the mode's "
+        "environments, beyond scenes that were not practised (95 % interval)."
+    )
+    return markup.section("Difficulty modes", note, body)
+
+
+def _name(mode: ModeHistory) -> str:
+    factor = charts.shorten(mode.factor, 20)
+    words = charts.shorten(cause_in_words(mode.factor, mode.cause), 160)
+    return f'<span class="tag">{escape(factor)}</span> in {escape(charts.shorten(mode.phase, 30))}: {escape(words)}'
+
+
+def _failures(mode: ModeHistory) -> str:
+    by_round = ", ".join(f"{n} in round {at}" for at, n in sorted(mode.diagnoses.items()))
+    return by_round or "remembered"
+
+
+def _row(mode: ModeHistory, clips: tuple[str, int]) -> tuple[str, ...]:
+    link = f'<br><a href="#mode-{mode.mode_id}">{_plural(clips[1], "clip")}</a>' if clips[1] and _safe(mode.mode_id) else ""
+    return (
+        Markup(_name(mode) + link),
+        _failures(mode),
+        Markup("".join(_level(mode))),
+        Markup("<br>".join(_tests(mode))),
+        Markup("<br>".join(_values(mode))),
+    )
+
+
+def _plural(n: int, what: str) -> str:
+    return f"{n} {what}" + ("s" if n != 1 else "")
+
+
+def _safe(mode_id: str) -> bool:
+    """Whether an id can stand in an attribute; all of ours are hexadecimal."""
+    return mode_id.isascii() and mode_id.isalnum()
+
+
+def _level(mode: ModeHistory) -> list[str]:
+    """The last search's curve."""
+    if not mode.searches:
+        return []
+    last = mode.searches[-1]
+    verb = escape(charts.shorten(last.verb, 24))
+    levels = [(level, t.k / t.n, f"level {level:g}: {t.k}/{t.n}") for level, t in last.levels]
+    taken = "no level in the band" if last.level is None else f"level {last.level:g}"
+    return [f"<b>{verb}</b>, {taken}, round {last.round}", charts.level_chart(levels, (LOW, HIGH), last.level, "success by level")]
+
+
+def _tests(mode: ModeHistory) -> list[str]:
+    found = []
+    for test in mode.tests:
+        name = _CLASSES.get(test.verdict, "open")
+        found.append(
+            f'<span class="{name}">{escape(charts.shorten(test.verdict, 20))}</span>: costs {markup.points(test.mean, test.low, test.high)} '
+            f"points on {_plural(test.scenes, 'scene')}, round {test.round}"
+        )
+    return found or ["not tested"]
+
+
+def _values(mode: ModeHistory) -> list[str]:
+    found = []
+    for value in mode.values:
+        low_high = "" if value.interval is None else f" ({100 * value.interval[0]:+.0f} to {100 * value.interval[1]:+.0f})"
+        found.append(
+            f"<b>{100 * value.gain:+.0f}{low_high}</b> points, round {value.round}: "
+            f"{value.before.k}/{value.before.n} to {value.after.k}/{value.after.n}"
+        )
+    return found or ["not practised"]
+
+
+def _clips(run: RunData, known: list[ModeHistory]) -> dict[str, tuple[str, int]]:
+    """Mode to its figures and their number, in the order of the table."""
+    names = {m.mode_id: m for m in known}
+    found: dict[str, list[str]] = {}
+    for row in run.of_kind("evidence"):
+        mode = names.get(row["mode"]) if isinstance(row.get("mode"), str) else None
+        source = run.image(row.get("file"))
+        if mode is None or source is None or len(found.get(mode.mode_id, [])) == _CLIPS:
+            continue
+        base = row["base"] if isinstance(row.get("base"), dict) else {}
+        beside = run.image(base.get("file"))
+        text = _caption(row) + (". Below, its base scene before the edit: success" if beside is not None else "")
+        found.setdefault(mode.mode_id, []).append(markup.figure("film strip", [s for s in (source, beside) if s is not None], text))
+    out = {}
+    for mode in known:
+        if figures := found.get(mode.mode_id):
+            anchor = f' id="mode-{mode.mode_id}"' if _safe(mode.mode_id) else ""
+            out[mode.mode_id] = f"<h4{anchor}>{_name(mode)}</h4>" + "".join(figures), len(figures)
+    return out
+
+
+def _caption(row: dict[str, Any]) -> str:
+    """Round, phase, measured margin, number of the rollout."""
+    text = f'Round {whole(row.get("round"))}: <span class="bad">failed in {escape(charts.shorten(str(row.get("phase", "")), 30))}</span>'
+    margin = row.get("margin")
+    if isinstance(margin, list) and len(margin) == 5:
+        value, step, threshold = number(margin[1]), whole(margin[2]), number(margin[3])
+        if value is not None and step is not None and threshold is not None:
+            words = margin_in_words(str(margin[0])[:60], value, step, threshold, str(margin[4])[:10])
+            text += f": {escape(words)}"
+    episode = whole(row.get("episode"))
+    return text if episode is None else f"{text} (episode {episode})"
