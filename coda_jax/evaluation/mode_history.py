@@ -42,7 +42,7 @@ class Test:
 @dataclasses.dataclass(frozen=True)
 class Value:
     """A Learning Value. gain, low, high: measured, with a 95 % interval of normal theory (None where its noise is unknown).
-    value: shrunk toward the round's mean, what later rounds use. before, after: success on the mode's environments."""
+    value: shrunk toward the round's mean, what later rounds use. before, after: success on the mode's environments (scenes of them)."""
 
     round: int
     gain: float
@@ -50,6 +50,7 @@ class Value:
     interval: tuple[float, float] | None
     before: Tally
     after: Tally
+    scenes: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,10 +153,10 @@ def _search(row: Mapping[str, Any], at: int) -> Search:
 
 
 def _test(row: Mapping[str, Any], at: int) -> Test | None:
-    mean, low, high, scenes = (number(row.get(name)) for name in ("mean", "low", "high", "scenes"))
+    mean, low, high = (number(row.get(name)) for name in ("mean", "low", "high"))
     if mean is None or low is None or high is None:
         return None
-    return Test(at, str(row.get("verdict", "")), mean, low, high, int(scenes or 0))
+    return Test(at, str(row.get("verdict", "")), mean, low, high, whole(row.get("scenes")) or 0)
 
 
 def _value(row: Mapping[str, Any], at: int) -> Value | None:
@@ -164,4 +165,4 @@ def _value(row: Mapping[str, Any], at: int) -> Value | None:
     if gain is None or value is None or before is None or after is None:
         return None
     interval = None if se is None else (gain - _Z95 * se, gain + _Z95 * se)
-    return Value(at, gain, value, interval, before, after)
+    return Value(at, gain, value, interval, before, after, whole(row.get("scenes")) or 0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -19,6 +20,7 @@ from coda_jax.evaluation.report.modes import modes
 from coda_jax.evaluation.report.rounds import diagnoses, rounds
 
 REPORT = "report.html"
+_HEADING = re.compile(r'<section id="([^"]*)"><h2>([^<]*)</h2>')
 # the answer first, then how it came about, then what it cost
 SECTIONS: tuple[Callable[[RunData], str], ...] = (
     sections.suites,
@@ -47,18 +49,26 @@ def write_report(run_folder: Path) -> Path:
     run = load(Path(run_folder))
     template = Template(resources.files("coda_jax.evaluation.report").joinpath("template.html").read_text("utf-8"))
     families = ", ".join(run.summary.suites) or "no suites evaluated"
+    body = [text for text in (section(run) for section in SECTIONS) if text]
     page = template.substitute(
         title=escape(f"{run.folder.resolve().name}: {families}"),
         subtitle=escape(_subtitle(run)),
         headline=escape(_headline(run)),
         tiles=sections.tiles(run),
-        sections="\n".join(filter(None, (section(run) for section in SECTIONS))),
+        contents=_contents(body),
+        sections="\n".join(body),
         footer="Self-contained page; the numbers behind it are in summary.json, metrics.jsonl and episodes/ of the run folder.",
     )
     path = run.folder / REPORT
     # text of a program may hold lone surrogates, which UTF-8 cannot carry
     atomic_write(path, page.encode("utf-8", errors="replace"))
     return path
+
+
+def _contents(body: Sequence[str]) -> str:
+    """Links to the sections, whose headings are ours."""
+    found = [(match[1], match[2]) for text in body if (match := _HEADING.match(text))]
+    return "<nav>" + "".join(f'<a href="#{name}">{title}</a>' for name, title in found) + "</nav>" if len(found) > 3 else ""
 
 
 def _subtitle(run: RunData) -> str:

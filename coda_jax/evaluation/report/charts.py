@@ -139,7 +139,7 @@ def strip_chart(rows: Sequence[tuple[str, Sequence[tuple[float, int]]]], names: 
                 f'<circle cx="{x:.1f}" cy="{y + shift:.1f}" r="4" fill="{colours[name]}" fill-opacity="0.7">'
                 f"<title>{escape(label)} {value:.2f}, {escape(names[name])}</title></circle>"
             )
-        parts.append(_text(WIDTH - _RIGHT + 12, y + 4, f"{len(dots)} scenes", fill=_MUTED))
+        parts.append(_text(WIDTH - _RIGHT + 12, y + 4, f"{len(dots)} scene{'s' if len(dots) != 1 else ''}", fill=_MUTED))
     return _svg(height, parts, title)
 
 

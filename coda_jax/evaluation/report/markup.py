@@ -28,10 +28,15 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], numeric: int) ->
     return f"<table><thead><tr>{cells('th', header)}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def anchor(title: str) -> str:
+    """Name of a section in links of the page."""
+    return "".join(c if c.isalnum() else "-" for c in title.lower())
+
+
 def section(title: str, note: str, body: str) -> str:
-    """A section with a heading that the page's contents can name; "" without a body."""
+    """A section with a heading, which the page's contents link to; "" without a body. title: ours, never of a run."""
     note_html = f'<p class="note">{escape(note)}</p>' if note else ""
-    return f"<section><h2>{escape(title)}</h2>{note_html}{body}</section>" if body else ""
+    return f'<section id="{anchor(title)}"><h2>{escape(title)}</h2>{note_html}{body}</section>' if body else ""
 
 
 def figure(alt: str, sources: Sequence[str], caption: str) -> str:

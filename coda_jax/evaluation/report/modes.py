@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -12,7 +13,7 @@ from coda_jax.evaluation.report.markup import Markup
 from coda_jax.evaluation.wording import cause_in_words, margin_in_words
 from coda_jax.memory.band import HIGH, LOW
 
-_MOST = 12  # modes with a program that the table shows
+_MOST = 12  # tested modes that the table shows
 _CLIPS = 3  # of one mode
 _CLASSES = {"confirmed": "good", "refuted": "bad", "undecided": "open"}
 
@@ -22,26 +23,30 @@ def modes(run: RunData) -> str:
     if not found:
         return ""
     clips = _clips(run, found)
-    studied = [m for m in found if m.searches or m.tests or m.values]
-    others = [m for m in found if m not in studied]
-    rows = [_row(mode, clips.get(mode.mode_id, ("", 0))) for mode in studied[:_MOST]]
-    header = ("difficulty", "failures", "edit, success by level", "control test", "Learning Value")
-    body = f'<div class="modes">{markup.table(header, rows, 9)}</div>' if rows else ""
-    if len(studied) > _MOST:
-        body += f'<p class="note">{len(studied) - _MOST} more modes had a program; they are in metrics.jsonl.</p>'
+    studied = [m for m in found if m.tests or m.values]
+    shown, others = studied[:_MOST], [m for m in found if m not in studied[:_MOST]]
+    body = _table(shown, clips)
     if others:
-        listed = "".join(f"<li>{_name(m)} {escape(_failures(m))}</li>" for m in others)
-        body += f"<details><summary>{len(others)} more modes were diagnosed and not practised</summary><ul>{listed}</ul></details>"
+        body += (
+            f"<details><summary>{_plural(len(others), 'more mode')} diagnosed{' and not tested' if len(studied) <= _MOST else ''}</summary>"
+        )
+        body += f"{_table(others, clips)}</details>"
     figures = "".join(text for text, _ in clips.values())
     if figures:
         body += f"<h3>Evidence</h3>{figures}"
     note = (
-        "A mode is a factor, a phase and a cause that failures share. Its edit makes fresh scenes harder in this respect; the level is taken "
-        "where success lies in the shaded band (ringed). The control test asks on further scenes whether this edit costs more success than an "
-        "equally strong edit of another factor (90 % interval). The Learning Value is what a round of practice gained on the mode's "
-        "environments, beyond scenes that were not practised (95 % interval)."
+        "A mode is a factor, a phase and a cause that failures share. Its edit makes fresh scenes harder in this respect; the level is "
+        "taken where success lies in the shaded band (ringed). The control test asks on further scenes whether this edit costs more success "
+        "than an equally strong edit of another factor (90 % interval). The Learning Value is what a round of practice gained on the "
+        "mode's environments, beyond what scenes gained that were not practised (95 % interval)."
     )
     return markup.section("Difficulty modes", note, body)
+
+
+def _table(chosen: Sequence[ModeHistory], clips: Mapping[str, tuple[str, int]]) -> str:
+    header = ("difficulty", "failures", "edit, success by level", "control test: effect on success", "Learning Value")
+    rows = [_row(mode, clips.get(mode.mode_id, ("", 0))) for mode in chosen]
+    return f'<div class="modes">{markup.table(header, rows, len(header))}</div>' if rows else ""
 
 
 def _name(mode: ModeHistory) -> str:
@@ -60,9 +65,9 @@ def _row(mode: ModeHistory, clips: tuple[str, int]) -> tuple[str, ...]:
     return (
         Markup(_name(mode) + link),
         _failures(mode),
-        Markup("".join(_level(mode))),
-        Markup("<br>".join(_tests(mode))),
-        Markup("<br>".join(_values(mode))),
+        Markup(_level(mode)),
+        Markup("".join(_tests(mode))),
+        Markup("".join(_values(mode))),
     )
 
 
@@ -75,25 +80,26 @@ def _safe(mode_id: str) -> bool:
     return mode_id.isascii() and mode_id.isalnum()
 
 
-def _level(mode: ModeHistory) -> list[str]:
+def _level(mode: ModeHistory) -> str:
     """The last search's curve."""
     if not mode.searches:
-        return []
+        return "no program"
     last = mode.searches[-1]
     verb = escape(charts.shorten(last.verb, 24))
     levels = [(level, t.k / t.n, f"level {level:g}: {t.k}/{t.n}") for level, t in last.levels]
     taken = "no level in the band" if last.level is None else f"level {last.level:g}"
-    return [f"<b>{verb}</b>, {taken}, round {last.round}", charts.level_chart(levels, (LOW, HIGH), last.level, "success by level")]
+    counts = ", ".join(f"{t.k}/{t.n}" for _, t in last.levels)
+    chart = charts.level_chart(levels, (LOW, HIGH), last.level, "success by level")
+    return f"<b>{verb}</b>, {taken}{chart}<small>{counts} (round {last.round})</small>"
 
 
 def _tests(mode: ModeHistory) -> list[str]:
     found = []
     for test in mode.tests:
-        name = _CLASSES.get(test.verdict, "open")
-        found.append(
-            f'<span class="{name}">{escape(charts.shorten(test.verdict, 20))}</span>: costs {markup.points(test.mean, test.low, test.high)} '
-            f"points on {_plural(test.scenes, 'scene')}, round {test.round}"
-        )
+        name, verdict = _CLASSES.get(test.verdict, "open"), escape(charts.shorten(test.verdict, 20))
+        where = f"round {test.round}, {_plural(test.scenes, 'scene')}"
+        # the drop is measured; shown is the effect on success, as everywhere else on the page
+        found.append(f'<span class="{name}">{verdict}</span><small>{markup.points(-test.mean, -test.high, -test.low)}, {where}</small>')
     return found or ["not tested"]
 
 
@@ -101,10 +107,10 @@ def _values(mode: ModeHistory) -> list[str]:
     found = []
     for value in mode.values:
         low_high = "" if value.interval is None else f" ({100 * value.interval[0]:+.0f} to {100 * value.interval[1]:+.0f})"
-        found.append(
-            f"<b>{100 * value.gain:+.0f}{low_high}</b> points, round {value.round}: "
-            f"{value.before.k}/{value.before.n} to {value.after.k}/{value.after.n}"
+        where = (
+            f"round {value.round}, {_plural(value.scenes, 'scene')}: {value.before.k}/{value.before.n} to {value.after.k}/{value.after.n}"
         )
+        found.append(f"<b>{100 * value.gain:+.0f}</b>{low_high}<small>{where}</small>")
     return found or ["not practised"]
 
 
@@ -119,7 +125,7 @@ def _clips(run: RunData, known: list[ModeHistory]) -> dict[str, tuple[str, int]]
             continue
         base = row["base"] if isinstance(row.get("base"), dict) else {}
         beside = run.image(base.get("file"))
-        text = _caption(row) + (". Below, its base scene before the edit: success" if beside is not None else "")
+        text = _caption(row) + (". Below it the scene before the edit, solved." if beside is not None else ".")
         found.setdefault(mode.mode_id, []).append(markup.figure("film strip", [s for s in (source, beside) if s is not None], text))
     out = {}
     for mode in known:
@@ -138,5 +144,7 @@ def _caption(row: dict[str, Any]) -> str:
         if value is not None and step is not None and threshold is not None:
             words = margin_in_words(str(margin[0])[:60], value, step, threshold, str(margin[4])[:10])
             text += f": {escape(words)}"
+    else:
+        text += ": its measure was reached, but not with all else that the phase asks for"
     episode = whole(row.get("episode"))
     return text if episode is None else f"{text} (episode {episode})"

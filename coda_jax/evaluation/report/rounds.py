@@ -7,7 +7,6 @@ from html import escape
 from typing import Any
 
 from coda_jax.agents.base import FACTORS
-from coda_jax.evaluation.metrics import Tally
 from coda_jax.evaluation.mode_history import number, tally, whole
 from coda_jax.evaluation.report import charts, markup
 from coda_jax.evaluation.report.data import RunData
@@ -108,14 +107,8 @@ def _execution(counts: dict[int, list[int]]) -> str:
         return ""
     shares = ", ".join(f"{counts[at][-1]} of {sum(counts[at])} in round {at}" for at in much)
     text = (
-        f"Most failures are EXECUTION: {shares}. The policy fails as often in the scene before any edit, so no factor is to blame: it is the "
-        "skill itself (an unsteady grasp, a release too early). No environment is built for these failures; more demonstrations or a longer "
-        "training help them, harder scenes do not."
+        f"Most failures are EXECUTION: {shares}. The policy fails about as often in the scene before any edit, so no factor is to blame: "
+        "it is the skill itself (an unsteady grasp, a release too early). No environment is built for these failures; more demonstrations "
+        "or a longer training help them, harder scenes do not."
     )
     return f'<p class="callout">{escape(text)}</p>'
-
-
-def verdict_counts(run: RunData) -> Tally | None:
-    """Confirmed control tests of all that were decided or not; None without tests."""
-    total = sum(run.summary.diagnoses.values())
-    return Tally(run.summary.diagnoses.get("confirmed", 0), total) if total else None

@@ -77,9 +77,9 @@ def suites(run: RunData) -> str:
             header, rows = header[:5], [row[:5] for row in rows]
         body.append(f"<h3>{escape(family)}</h3>" + key)
         body.append(charts.bar_chart(groups, f"success by suite, {family}") + markup.table(header, rows, 2))
-    note = "One rollout for each suite scene and seed. Whiskers are 95 % intervals: Wilson's, or over scenes where a scene has several rollouts."
+    note = "One rollout for each suite scene and seed. Whiskers: 95 %, Wilson's or, where a scene has several rollouts, over scenes."
     if run.changes:
-        note += " The change is paired scene by scene, with the interval of the sign-flip test; where it holds 0, nothing is shown to have changed."
+        note += " The change is paired scene by scene (sign-flip test); where its interval holds 0, nothing is shown to have changed."
     return markup.section("Success by suite", note, "".join(body))
 
 

@@ -23,8 +23,8 @@ from coda_jax.sim.render import FRONT, render
 from coda_jax.sim.replay import replay
 from coda_jax.sim.simulator import episode_of
 
-FRAMES = 6  # of a clip, and one more where its margin was closest
-_GAP = 4  # px between a scene and its base
+FRAMES = 5  # of a clip, and one more where its margin was closest
+_HEIGHT, _WIDTH, _GAP = 144, 192, 4  # px of a scene beside its base, and between them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +144,7 @@ def draw_environments(run: Run, round_number: int, proposals: Sequence[Proposal]
     for proposal in pictured(proposals, run.config.scenes.pictures // 2):
         made, mode = proposal.made, proposal.mode
         assert mode is not None, "chosen for having one"
-        both = [np.asarray(films.picture(spec, run.train)) for spec in (made.base.spec, made.spec)]
+        both = [np.asarray(films.picture(spec, run.train, _HEIGHT, _WIDTH)) for spec in (made.base.spec, made.spec)]
         between = np.full((both[0].shape[0], _GAP, 3), 255, np.uint8)
         file = f"videos/r{round_number:02d}_scene_{made.spec.scene_id}.png"
         write_strip(run.folder / file, Image.fromarray(np.concatenate([both[0], between, both[1]], axis=1)))
