@@ -68,7 +68,7 @@ def write_report(run_folder: Path) -> Path:
 def _contents(body: Sequence[str]) -> str:
     """Links to the sections, whose headings are ours."""
     found = [(match[1], match[2]) for text in body if (match := _HEADING.match(text))]
-    return "<nav>" + "".join(f'<a href="#{name}">{title}</a>' for name, title in found) + "</nav>" if len(found) > 3 else ""
+    return "<nav>" + " ".join(f'<a href="#{name}">{title}</a>' for name, title in found) + "</nav>" if len(found) > 3 else ""
 
 
 def _subtitle(run: RunData) -> str:

@@ -63,7 +63,12 @@ def interval_text(tally: Tally, interval: tuple[float, float] | None = None) -> 
 
 def points(mean: float, low: float, high: float) -> str:
     """A change of success in points with its interval: "+12 (+2 to +22)"."""
-    return f"{100 * mean:+.0f} ({100 * low:+.0f} to {100 * high:+.0f})"
+    return f"{signed(mean)} ({signed(low)} to {signed(high)})"
+
+
+def signed(share: float) -> str:
+    """A share in whole points with its sign; never "-0"."""
+    return f"{round(100 * share) or 0:+d}"
 
 
 def bar(label: str, tally: Tally, colour: str, interval: tuple[float, float] | None = None) -> charts.Bar:

@@ -28,9 +28,8 @@ def modes(run: RunData) -> str:
     body = _table(shown, clips)
     if others:
         body += (
-            f"<details><summary>{_plural(len(others), 'more mode')} diagnosed{' and not tested' if len(studied) <= _MOST else ''}</summary>"
-        )
-        body += f"{_table(others, clips)}</details>"
+        what = f"{_plural(len(others), 'more mode')} diagnosed{' and not tested' if len(studied) <= _MOST else ''}"
+        body += f"<details><summary>{what}</summary>{_table(others, clips)}</details>"
     figures = "".join(text for text, _ in clips.values())
     if figures:
         body += f"<h3>Evidence</h3>{figures}"
@@ -64,7 +63,7 @@ def _row(mode: ModeHistory, clips: tuple[str, int]) -> tuple[str, ...]:
     link = f'<br><a href="#mode-{mode.mode_id}">{_plural(clips[1], "clip")}</a>' if clips[1] and _safe(mode.mode_id) else ""
     return (
         Markup(_name(mode) + link),
-        _failures(mode),
+        Markup(f"{mode.total}<small>{escape(_failures(mode))}</small>"),
         Markup(_level(mode)),
         Markup("".join(_tests(mode))),
         Markup("".join(_values(mode))),
@@ -106,11 +105,11 @@ def _tests(mode: ModeHistory) -> list[str]:
 def _values(mode: ModeHistory) -> list[str]:
     found = []
     for value in mode.values:
-        low_high = "" if value.interval is None else f" ({100 * value.interval[0]:+.0f} to {100 * value.interval[1]:+.0f})"
+        low_high = "" if value.interval is None else f" ({markup.signed(value.interval[0])} to {markup.signed(value.interval[1])})"
         where = (
             f"round {value.round}, {_plural(value.scenes, 'scene')}: {value.before.k}/{value.before.n} to {value.after.k}/{value.after.n}"
         )
-        found.append(f"<b>{100 * value.gain:+.0f}</b>{low_high}<small>{where}</small>")
+        found.append(f"<b>{markup.signed(value.gain)}</b>{low_high}<small>{where}</small>")
     return found or ["not practised"]
 
 

@@ -64,29 +64,29 @@ def suites(run: RunData) -> str:
             continue
         present: list[Moment] = [moment for moment in MOMENTS if any(moment in by_moment for by_moment in by_suite.values())]
         key = markup.key([f"{m} the rounds" for m in present], [COLOURS[m] for m in present]) if len(present) > 1 else ""
-        rows = []
-        for name, m in by_suite.items():
-            for moment in MOMENTS:
-                if moment not in m:
-                    continue
-                change = _change(run, family, name) if moment == "after" else ""
-                interval = markup.interval_text(m[moment], run.interval(family, name, moment))
-                rows.append((name, moment, f"{m[moment].k}/{m[moment].n}", markup.percent(m[moment]), interval, change))
-        header = ["suite", "moment", "k/n", "success", "95 % interval", "change, paired 95 %"]
-        if not any(row[5] for row in rows):
-            header, rows = header[:5], [row[:5] for row in rows]
+        rows = [(name, *(_rate(run, family, name, moment) for moment in present), _change(run, family, name)) for name in by_suite]
+        header = ["suite", *present, "change, points"]
+        if not any(row[-1] for row in rows):
+            header, rows = header[:-1], [row[:-1] for row in rows]
         body.append(f"<h3>{escape(family)}</h3>" + key)
-        body.append(charts.bar_chart(groups, f"success by suite, {family}") + markup.table(header, rows, 2))
-    note = "One rollout for each suite scene and seed. Whiskers: 95 %, Wilson's or, where a scene has several rollouts, over scenes."
+        body.append(charts.bar_chart(groups, f"success by suite, {family}") + markup.table(header, rows, 1))
+    note = "One rollout for each suite scene and seed. Whiskers and ranges: 95 %, Wilson's or, where a scene has several rollouts, over scenes."
     if run.changes:
         note += " The change is paired scene by scene (sign-flip test); where its interval holds 0, nothing is shown to have changed."
     return markup.section("Success by suite", note, "".join(body))
 
 
+def _rate(run: RunData, family: str, suite: str, moment: Moment) -> str:
+    found = run.summary.suites[family][suite].get(moment)
+    if found is None:
+        return ""
+    return f"{found.k}/{found.n} = {markup.percent(found)} ({markup.interval_text(found, run.interval(family, suite, moment))})"
+
+
 def _change(run: RunData, family: str, suite: str) -> str:
     """Mean change over the scenes that were measured at both moments, with its sign-flip interval."""
     found = next((r.difference for r in run.changes if (r.family, r.suite) == (family, suite)), None)
-    return f"{markup.points(found.mean, found.low, found.high)} points" if found else ""
+    return markup.points(found.mean, found.low, found.high) if found else ""
 
 
 def _latest(run: RunData) -> list[EvalRecord]:
