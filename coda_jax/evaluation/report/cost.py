@@ -27,11 +27,9 @@ def by_reason(refused: Mapping[str, int]) -> dict[str, int]:
 
 
 def costs(run: RunData) -> str:
-    parts = [_ledger(run), _round_stages(run)]
-    columns = [part for part in (_outcomes(run), _stages(run), _compilations(run)) if part]
-    if columns:
-        parts.append(f'<div class="columns">{"".join(columns)}</div>')
-    return markup.section("Cost and refusals", "", "".join(parts))
+    parts = [part for part in (_ledger(run), _round_stages(run), _stages(run), _compilations(run), _outcomes(run)) if part]
+    body = "".join(f"<div>{part}</div>" for part in parts)
+    return markup.section("Cost and refusals", "", f'<div class="columns">{body}</div>' if parts else "")
 
 
 def _ledger(run: RunData) -> str:
@@ -76,7 +74,7 @@ def _outcomes(run: RunData) -> str:
     total = run.summary.accepted + sum(run.summary.rejected.values())
     rows = [(reason, f"{n:,}", f"{100 * n / total:.1f} %") for reason, n in shortened(by_reason(run.summary.rejected)).items()]
     rows.append(("accepted", f"{run.summary.accepted:,}", f"{100 * run.summary.accepted / total:.1f} %"))
-    return f"<div><h3>Scenes by outcome of the checks</h3>{markup.table(('reason', 'scenes', 'share'), rows, 1)}</div>"
+    return f"<h3>Scenes by outcome of the checks</h3>{markup.table(('reason', 'scenes', 'share'), rows, 1)}"
 
 
 def shortened(counts: dict[str, int], most: int = _MOST_REASONS) -> dict[str, int]:
@@ -96,9 +94,9 @@ def _stages(run: RunData) -> str:
         rate = rate_text(done / wall, str(row.get("unit", "items"))) if done and wall > 0 else ""
         stages.append((name, duration(wall), rate, "" if compiles is None else f"{compiles:.0f}"))
     header = ("stage", "wall time", "rate", "compilations")
-    return f"<div><h3>Time by stage</h3>{markup.table(header, stages, 1)}</div>" if stages else ""
+    return f"<h3>Time by stage</h3>{markup.table(header, stages, 1)}" if stages else ""
 
 
 def _compilations(run: RunData) -> str:
     rows = [("outside of rounds" if i == 0 else f"round {i}", str(n)) for i, n in enumerate(run.summary.compiles_per_round)]
-    return f"<div><h3>Compilations after the start</h3>{markup.table(('', 'compilations'), rows, 1)}</div>" if rows else ""
+    return f"<h3>Compilations after the start</h3>{markup.table(('', 'compilations'), rows, 1)}" if rows else ""

@@ -27,7 +27,6 @@ def modes(run: RunData) -> str:
     shown, others = studied[:_MOST], [m for m in found if m not in studied[:_MOST]]
     body = _table(shown, clips)
     if others:
-        body += (
         what = f"{_plural(len(others), 'more mode')} diagnosed{' and not tested' if len(studied) <= _MOST else ''}"
         body += f"<details><summary>{what}</summary>{_table(others, clips)}</details>"
     figures = "".join(text for text, _ in clips.values())

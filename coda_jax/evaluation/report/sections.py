@@ -70,7 +70,7 @@ def suites(run: RunData) -> str:
             header, rows = header[:-1], [row[:-1] for row in rows]
         body.append(f"<h3>{escape(family)}</h3>" + key)
         body.append(charts.bar_chart(groups, f"success by suite, {family}") + markup.table(header, rows, 1))
-    note = "One rollout for each suite scene and seed. Whiskers and ranges: 95 %, Wilson's or, where a scene has several rollouts, over scenes."
+    note = "One rollout for each suite scene and seed. Ranges are 95 %: Wilson's or, where a scene has several rollouts, over scenes."
     if run.changes:
         note += " The change is paired scene by scene (sign-flip test); where its interval holds 0, nothing is shown to have changed."
     return markup.section("Success by suite", note, "".join(body))
