@@ -99,7 +99,7 @@ def _paired(run: RunData) -> str:
     found = pooled_change(run.records, run.split, HELD_OUT) if run.split is not None else None
     if found is None:
         return ""
-    sure = "" if found.low <= 0 <= found.high else ", which chance does not explain"
+    sure = "" if found.low <= 0 <= found.high else ", more than chance in scenes and rollouts explains"
     return (
         f" Scene by scene that is {100 * found.mean:+.0f} points (95 % interval {100 * found.low:+.0f} to {100 * found.high:+.0f}){sure}."
     )

@@ -98,5 +98,5 @@ def _stages(run: RunData) -> str:
 
 
 def _compilations(run: RunData) -> str:
-    rows = [("outside of rounds" if i == 0 else f"round {i}", str(n)) for i, n in enumerate(run.summary.compiles_per_round)]
+    rows = [("before and after the rounds" if i == 0 else f"round {i}", str(n)) for i, n in enumerate(run.summary.compiles_per_round)]
     return f"<h3>Compilations after the start</h3>{markup.table(('', 'compilations'), rows, 1)}" if rows else ""

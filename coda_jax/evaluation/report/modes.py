@@ -34,9 +34,9 @@ def modes(run: RunData) -> str:
         body += f"<h3>Evidence</h3>{figures}"
     note = (
         "A mode is a factor, a phase and a cause that failures share. Its edit makes fresh scenes harder in this respect; the level is "
-        "taken where success lies in the shaded band (ringed). The control test asks on further scenes whether this edit costs more success "
-        "than an equally strong edit of another factor (90 % interval). The Learning Value is what a round of practice gained on the "
-        "mode's environments, beyond what scenes gained that were not practised (95 % interval)."
+        "taken where success lies in the shaded band (ringed). The control test asks on further scenes whether this edit costs more "
+        "success than an equally strong edit of another factor (90 % interval). The Learning Value is what a round of practice gained on "
+        "the mode's environments, beyond what scenes gained that were not practised (95 % interval)."
     )
     return markup.section("Difficulty modes", note, body)
 
