@@ -28,7 +28,7 @@ class Search:
 
 
 @dataclasses.dataclass(frozen=True)
-class Test:
+class ControlOutcome:
     """A control test: drop of success beyond that of another factor with its 90 % interval, and the verdict."""
 
     round: int
@@ -63,7 +63,7 @@ class ModeHistory:
     cause: str
     diagnoses: Mapping[int, int]
     searches: tuple[Search, ...]
-    tests: tuple[Test, ...]
+    tests: tuple[ControlOutcome, ...]
     values: tuple[Value, ...]
 
     @property
@@ -105,7 +105,7 @@ def mode_histories(rows: Iterable[Mapping[str, Any]]) -> list[ModeHistory]:
     names: dict[str, tuple[str, str, str]] = {}
     diagnoses: dict[str, dict[int, int]] = {}
     searches: dict[str, list[Search]] = {}
-    tests: dict[str, list[Test]] = {}
+    tests: dict[str, list[ControlOutcome]] = {}
     values: dict[str, list[Value]] = {}
     for row in rows:
         kind, mode, at = row.get("kind"), row.get("mode"), whole(row.get("round"))
@@ -152,11 +152,11 @@ def _search(row: Mapping[str, Any], at: int) -> Search:
     return Search(at, str(row.get("verb", "")), tuple(sorted(found, key=lambda pair: pair[0])), number(row.get("level")))
 
 
-def _test(row: Mapping[str, Any], at: int) -> Test | None:
+def _test(row: Mapping[str, Any], at: int) -> ControlOutcome | None:
     mean, low, high = (number(row.get(name)) for name in ("mean", "low", "high"))
     if mean is None or low is None or high is None:
         return None
-    return Test(at, str(row.get("verdict", "")), mean, low, high, whole(row.get("scenes")) or 0)
+    return ControlOutcome(at, str(row.get("verdict", "")), mean, low, high, whole(row.get("scenes")) or 0)
 
 
 def _value(row: Mapping[str, Any], at: int) -> Value | None:

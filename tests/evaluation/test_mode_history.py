@@ -1,5 +1,7 @@
 """Modes gathered from rows of metrics.jsonl, also from rows that nobody sane would write."""
 
+from typing import Any
+
 import pytest
 
 from coda_jax.evaluation.metrics import Tally
@@ -8,7 +10,7 @@ from coda_jax.evaluation.mode_history import mode_histories, number, tally, whol
 A, B, C = "a" * 16, "b" * 16, "c" * 16
 
 
-def diagnosed(mode, at=1, cause="target_reference_m:high", factor="SPATIAL"):
+def diagnosed(mode: Any, at: Any = 1, cause="target_reference_m:high", factor="SPATIAL"):
     return {"kind": "diagnosis", "round": at, "mode": mode, "factor": factor, "phase": "transport", "cause": cause}
 
 
