@@ -164,5 +164,6 @@ def _value(row: Mapping[str, Any], at: int) -> Value | None:
     before, after = tally(row.get("before"), row.get("n")), tally(row.get("after"), row.get("n"))
     if gain is None or value is None or before is None or after is None:
         return None
-    interval = None if se is None else (gain - _Z95 * se, gain + _Z95 * se)
+    # scenes that all gained alike say nothing about their spread
+    interval = None if not se else (gain - _Z95 * se, gain + _Z95 * se)
     return Value(at, gain, value, interval, before, after, whole(row.get("scenes")) or 0)

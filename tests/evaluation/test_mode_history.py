@@ -41,6 +41,7 @@ def test_a_mode_gathers_its_rounds():
         {"kind": "program", "round": 1, "mode": A, "verb": "distance", "levels": {"1": [2, 8], "0.25": [7, 8]}, "level": 0.25},
         control(A, "undecided"),
         value(A, se=None),
+        value(A, se=0.0),
         diagnosed(A, 2),
         control(A, "confirmed", 2),
         value(A, 2),
@@ -50,9 +51,9 @@ def test_a_mode_gathers_its_rounds():
     assert mode.diagnoses == {1: 2, 2: 1} and mode.total == 3
     assert mode.searches[0].levels == ((0.25, Tally(7, 8)), (1.0, Tally(2, 8))) and mode.searches[0].level == 0.25
     assert [t.verdict for t in mode.tests] == ["undecided", "confirmed"] and mode.verdict == "confirmed"
-    assert [v.interval is None for v in mode.values] == [True, False]
-    assert mode.values[1].interval == pytest.approx((0.4 - 0.196, 0.4 + 0.196), abs=1e-3)
-    assert (mode.values[1].before, mode.values[1].after, mode.values[1].scenes) == (Tally(3, 16), Tally(9, 16), 4)
+    assert [v.interval is None for v in mode.values] == [True, True, False]
+    assert mode.values[2].interval == pytest.approx((0.4 - 0.196, 0.4 + 0.196), abs=1e-3)
+    assert (mode.values[2].before, mode.values[2].after, mode.values[2].scenes) == (Tally(3, 16), Tally(9, 16), 4)
 
 
 def test_a_mode_that_was_only_diagnosed_has_canonical_words():
