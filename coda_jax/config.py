@@ -161,7 +161,7 @@ def default(preset: str = "cpu") -> Config:
             },
             "schedule": {
                 "kind": "adaptive",  # adaptive: by what is in band and what still moves; fixed: after most_updates
-                "least_modes": 8,  # fewer in band end the round
+                "least_modes": 2,  # fewer in band end the round
                 "window": 2000,  # updates over which progress is judged
                 "least_gain": 0.02,  # success on in-band environments that counts as progress
                 "most_updates": 6000,  # of one round
@@ -194,6 +194,7 @@ def default(preset: str = "cpu") -> Config:
                 "diagnose": {"failures": 128, "rerollouts": 8},
                 "engine": {"modes": 16, "rollouts": 4},
                 "control": {"modes": 4},
+                "schedule": {"least_modes": 8},
                 "evaluate": {"executed": 8},
             }
         )

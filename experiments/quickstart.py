@@ -1,7 +1,8 @@
-"""Pick-and-place from nothing on a CPU: scenes, demonstrations, a cloned policy, evaluation on five suites.
+"""Pick-and-place from nothing on a CPU: scenes, demonstrations, a cloned policy, three rounds of co-evolution, five suites.
 
 bash launch/local.sh --config=experiments/quickstart.py
-bash launch/local.sh --config=experiments/quickstart.py:smoke      (ends within two minutes)
+bash launch/local.sh --config=experiments/quickstart.py:clone      (without rounds)
+bash launch/local.sh --config=experiments/quickstart.py:smoke      (without rounds, ends within two minutes)
 """
 
 from coda_jax import config as settings
@@ -14,6 +15,7 @@ def get_config(variant: str = "") -> settings.Config:
         config.demos.count = 16
         config.clone.steps = 60
         config.evaluate.scenes = 8
-    elif variant:
-        raise settings.InputError(f'quickstart has no variant "{variant}"; use none, or: smoke')
+    elif variant not in ("", "clone"):
+        raise settings.InputError(f'quickstart has no variant "{variant}"; use none, clone or smoke')
+    config.rounds.count = 0 if variant else 3
     return config

@@ -19,10 +19,13 @@ _FIRST_MARGIN = 1 + len(PHASES)  # columns: nu, phases, margins (sim/simulator.p
 
 
 def outcome_of(result: Result, trial: Trial) -> Outcome:
-    """Phase and margins of one finished rollout; a flagged one has failed in the phase it had reached."""
+    """Phase and margins of one finished rollout; a flagged one has failed in the phase it had reached.
+
+    A scene whose goal holds at the start has no control step, hence no margins.
+    """
     phase = None if result.success else phase_failed(result.predicates[:, :_FIRST_MARGIN]) or PHASES[-1]
     measured = {}
-    for column, margin in enumerate(margins(trial.spec), _FIRST_MARGIN):
+    for column, margin in enumerate(margins(trial.spec) if result.steps else (), _FIRST_MARGIN):
         values = result.predicates[:, column]
         step = int(values.argmin() if margin.best == "smallest" else values.argmax())
         measured[margin.name] = Measured(float(values[step]), step + 1, margin.threshold, margin.unit)

@@ -11,11 +11,11 @@ from coda_jax.loop import parts
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.journal import file_sha256, read_commits
 from coda_jax.loop.rounds import outcomes as stored
-from coda_jax.memory.rows import Episode, Scene
+from coda_jax.loop.rounds import recall
+from coda_jax.memory.rows import Episode
 from coda_jax.memory.store import FILE, Memory
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.spec import from_json
 from coda_jax.sim.compile import compile_scene
 from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.render import FRONT, render
@@ -41,17 +41,13 @@ def find(folder: Path, episode_id: int) -> tuple[Episode, Outcome]:
             kept = memory.select("SELECT min(episode_id), max(episode_id) FROM episodes WHERE states IS NOT NULL GROUP BY states")
             listed = ", ".join(f"{a} to {b}" for a, b in kept)
             raise InputError(f"the actions of episode {episode_id} ({episode.purpose}) were not kept; those of {listed or 'no other'} were")
-        scene = memory.scene(episode.scene_id)
-        assert scene is not None, "memory's foreign keys hold"
-        specs = {row.scene_id: from_json(row.spec) for row in memory.rows(Scene, "WHERE round = ?", (episode.round,))}
-        specs[scene.scene_id] = from_json(scene.spec)
-    path = folder / episode.states
-    commits = read_commits(folder)
-    if not path.is_file() or not commits or file_sha256(path) != commits[-1].files.get(episode.states):
-        raise InputError(f"{path} is gone or damaged; --mode=run goes back to the commit before it")
-    for outcome in stored.load(path, specs):
-        if outcome.trial.spec.scene_id == episode.scene_id and outcome.trial.key[1] == episode.repeat:
-            return episode, outcome
+        path = folder / episode.states
+        commits = read_commits(folder)
+        if not path.is_file() or not commits or file_sha256(path) != commits[-1].files.get(episode.states):
+            raise InputError(f"{path} is gone or damaged; --mode=run goes back to the commit before it")
+        for outcome in stored.load(path, recall.Scenes(memory).spec):
+            if outcome.trial.spec.scene_id == episode.scene_id and outcome.trial.key[1] == episode.repeat:
+                return episode, outcome
     raise InputError(f"{path} does not hold episode {episode_id}")
 
 

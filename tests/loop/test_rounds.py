@@ -17,6 +17,7 @@ from coda_jax.config import STRATEGIES as NAMES
 from coda_jax.evaluation.metrics import read_metrics, read_summary
 from coda_jax.evaluation.records import read_records
 from coda_jax.loop import coevolve
+from coda_jax.loop import workdir as folders
 from coda_jax.loop.journal import read_commits
 from coda_jax.loop.stages import next_stage
 from coda_jax.loop.strategies import STRATEGIES
@@ -40,7 +41,8 @@ def config():
 @pytest.fixture(scope="module")
 def whole(config, tmp_path_factory):
     folder = tmp_path_factory.mktemp("nano")
-    coevolve.run(config, folder, dry_run=False)
+    with folders.open_run(folder, config):
+        coevolve.run(config, folder, dry_run=False)
     return folder
 
 
@@ -140,6 +142,44 @@ def test_the_report_tells_of_rounds(whole):
     measured = [r for r in read_metrics(whole / "metrics.jsonl") if r["kind"] == "measure"]
     assert [(r["round"], r["ended"]) for r in measured] == [(1, True), (2, True)]
     assert all(set(r["environments"]) == set(r["controls"]) and r["environments"]["n"] == 8 for r in measured)
+
+
+def test_replay_makes_the_video_of_a_stored_rollout(whole, memory, tmp_path, capsys):
+    failed = next(e for e in memory.rows(Episode, "ORDER BY episode_id") if e.states and not e.success)
+    video = tmp_path / "failed.webp"
+    assert command_line.main(["--mode=replay", f"--workdir={whole}", f"--episode={failed.episode_id}", f"--output={video}"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["success"], told["steps"], told["phase_failed"]) == (False, failed.steps, failed.phase_failed)
+    assert video.stat().st_size > 2000
+    unkept = next(e for e in memory.rows(Episode) if not e.states)
+    for number, words in ((unkept.episode_id, "were not kept"), (10**6, "has no episode")):
+        assert command_line.main(["--mode=replay", f"--workdir={whole}", f"--episode={number}"]) == 2
+        assert words in capsys.readouterr().err
+
+
+def test_verify_tests_a_program_by_anybody(config, whole, tmp_path, capsys):
+    copy = Path(shutil.copytree(whole, tmp_path / "copy"))
+    before = read_commits(copy)
+    program = tmp_path / "mine.py"
+    program.write_text('result = generation(factor="attributes", roles=[role("target")], edits=[edit("mass")], level=1.0)\n')
+    assert command_line.main(["--mode=verify", f"--workdir={copy}", f"--program={program}"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["verdict"] in ("confirmed", "refuted", "undecided")
+    assert 1 <= told["scenes"] <= config.control.most_scenes
+    assert told["low"] <= told["mean"] <= told["high"]
+    assert read_commits(copy) == before
+    program.write_text('result = generation(factor="spatial", roles=[role("target")], edits=[edit("mass")])\n')
+    assert command_line.main(["--mode=verify", f"--workdir={copy}", f"--program={program}"]) == 2
+    assert "mass changes attributes" in capsys.readouterr().err
+
+
+def test_compare_sets_runs_side_by_side(whole, tmp_path, capsys):
+    copy = Path(shutil.copytree(whole, tmp_path / "other"))
+    assert command_line.main(["--mode=compare", f"--workdir={whole}", f"--against={copy}"]) == 0
+    out = capsys.readouterr().out
+    assert "other against nano" in out
+    assert out.count("+0") >= 5
+    assert command_line.main(["--mode=compare", f"--workdir={whole}", f"--against={tmp_path / 'nothing'}"]) == 2
 
 
 def cut_to(folder: Path, stage: str) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from coda_jax.agents.base import FACTORS, SPEC_FACTOR, Case, Diagnosis, Evidence, Outcome, RolloutFn, SceneFactor, Trial
 from coda_jax.agents.scripted import causes
 from coda_jax.scenes.edits.lock import edited_factors, reverted
+from coda_jax.scenes.edits.room import trouble
 from coda_jax.scenes.spec import SceneSpec
 
 AS_IT_IS, EVERYTHING = "as it is", "everything"
@@ -29,7 +30,11 @@ class DiagnoserSettings:
 
 
 def arms_of(case: Case) -> dict[str, SceneSpec]:
-    """The scene as it is, with each differing factor reverted, and with all of them; arms that would repeat another are left out."""
+    """The scene as it is, with each differing factor reverted, and with all of them.
+
+    Left out: arms that would repeat another, and mixtures that are no fair task (the goal may hold at the start, things may overlap):
+    what the policy does there says nothing about the factor.
+    """
     changed = edited_factors(case.base, case.spec)
     arms = {AS_IT_IS: case.spec}
     differing: list[SceneFactor] = [f for f in FACTORS if SPEC_FACTOR[f] in changed]
@@ -37,7 +42,9 @@ def arms_of(case: Case) -> dict[str, SceneSpec]:
         return arms
     if len(differing) > 1:  # with one, reverting it reverts everything
         for factor in differing:
-            arms[factor] = reverted(case.spec, case.base, SPEC_FACTOR[factor])
+            mixture = reverted(case.spec, case.base, SPEC_FACTOR[factor])
+            if trouble(mixture) is None:
+                arms[factor] = mixture
     arms[EVERYTHING] = case.base
     return arms
 
@@ -82,8 +89,9 @@ class ScriptedDiagnoser:
         if max(gains.values(), default=0.0) < self._settings.least_gain:
             return Diagnosis("EXECUTION", phase, "", 1.0 - max(max(gains.values(), default=0.0), 0.0), evidence)
         factors: list[SceneFactor] = [f for f in FACTORS if f in gains]
-        if not factors:  # one factor differs, and reverting it helped
-            factor: SceneFactor = next(f for f in FACTORS if SPEC_FACTOR[f] in edited_factors(case.base, case.spec))
+        if not factors:  # one factor differs, or no mixture was fair: the regression's word, else the first
+            differing: list[SceneFactor] = [f for f in FACTORS if SPEC_FACTOR[f] in edited_factors(case.base, case.spec)]
+            factor = max(differing, key=lambda f: shares.get(f, 0.0))
             return Diagnosis(factor, phase, model.cause(case, factor), min(1.0, gains[EVERYTHING]), evidence)
         scores = {f: max(gains[f], 0.0) + self._settings.regression_weight * everything * shares.get(f, 0.0) for f in factors}
         chosen: SceneFactor = max(factors, key=lambda f: scores[f])  # ties: the order of FACTORS

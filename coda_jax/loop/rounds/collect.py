@@ -114,7 +114,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
 
 def _own_successes(run: Run, round_number: int, outcomes: list[Outcome]) -> str | None:
     """Store the first ``rounds.own`` successes as demonstrations, one of each scene before second ones; None without any."""
-    chosen = sorted((o for o in outcomes if o.success and not o.health), key=lambda o: o.trial.key[1])[: run.config.rounds.own]
+    chosen = sorted((o for o in outcomes if o.success and o.steps and not o.health), key=lambda o: o.trial.key[1])[: run.config.rounds.own]
     if not chosen:
         return None
     sim = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.train))
@@ -129,7 +129,6 @@ def _own_successes(run: Run, round_number: int, outcomes: list[Outcome]) -> str 
 
 def cases(run: Run, round_number: int) -> list[Case]:
     """Every collected rollout of the round beside its base scene, in the order of the rollouts."""
-    scenes = recall.scenes(run.memory, round_number)
+    scenes = recall.Scenes(run.memory)
     path = run.folder / f"episodes/rollouts_r{round_number:02d}_collect.npz"
-    specs = {scene_id: s.spec for scene_id, s in scenes.items()}
-    return [Case(recall.base_of(scenes, o.trial.spec.scene_id), o) for o in stored.load(path, specs)]
+    return [Case(scenes.base(o.trial.spec.scene_id), o) for o in stored.load(path, scenes.spec)]

@@ -14,7 +14,7 @@ from coda_jax.loop import cloning, parts
 from coda_jax.loop.rounds import collect, recall, rows
 from coda_jax.loop.rounds.certify import certify
 from coda_jax.loop.rounds.rollouts import Rollouts
-from coda_jax.loop.rounds.variants import Base, Batch, Made, program_variant, seed_of, verified
+from coda_jax.loop.rounds.variants import Base, Batch, Made, own_program, program_variant, seed_of, verified
 from coda_jax.loop.run import Finished, Run
 from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.memory.consolidate import next_version
@@ -23,7 +23,7 @@ from coda_jax.memory.programs import programs_of
 from coda_jax.memory.rows import ControlTest, Mode, PairCounts, Program
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.edits.verbs import apply_edit, matched
-from coda_jax.scenes.generation import GenerationProgram, evaluate_generation
+from coda_jax.scenes.generation import GenerationProgram
 from coda_jax.scenes.spec import FACTORS
 
 OBSERVATION = "state"  # what the flow policy sees
@@ -122,7 +122,7 @@ def _tests(run: Run, round_number: int, sandbox: Sandbox) -> list[Test]:
     for mode in modes.values():
         row = recall.newest([p for p in programs_of(run.memory, mode.mode_id, "generation") if p.round == round_number])
         if row is not None and row.verdict in (None, "undecided"):
-            tests.append(Test(mode, row, evaluate_generation(row.text, sandbox, run.train)))
+            tests.append(Test(mode, row, own_program(run, sandbox, row.text)))
     diagnosed = recall.diagnosed_modes(run.memory, round_number)
     tests.sort(key=lambda t: (-diagnosed.get(t.mode.mode_id, 0), t.mode.mode_id))
     return tests[: run.config.control.modes]
@@ -162,8 +162,6 @@ def run_stage(run: Run, round_number: int) -> Finished:
             ready = [t for t in tests if t.counts]
             for test, result in zip(ready, judged(run, [t.counts for t in ready]), strict=True):
                 test.result = result
-            if not ready:
-                break
     run.metrics.write("construction", round=round_number, stage="control", valid=len(batch.made), refused=batch.refused)
     scenes = rows.SceneRows(recall.scene_ids(run.memory))
     results, versions = [], []

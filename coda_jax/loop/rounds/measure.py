@@ -15,7 +15,7 @@ from coda_jax.loop.journal import Environment
 from coda_jax.loop.rounds import recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.run import Finished, Run
-from coda_jax.memory.band import in_band
+from coda_jax.memory import band
 from coda_jax.memory.consolidate import next_version
 from coda_jax.memory.learning_value import learning_values, scene_gains
 from coda_jax.memory.modes import current_modes
@@ -61,8 +61,24 @@ def run_before(run: Run, round_number: int) -> Finished:
     """Fresh rollouts before the training: those that chose an environment are never its "before"."""
     outcomes, rollouts = _roll_out(run, round_number, "before")
     assert run.state.checkpoint is not None
+    _write_targeting(run, round_number, outcomes)
     episodes = rows.episode_rows(outcomes, "before", round_number, run.state.checkpoint, None)
     return Finished({"done": len(outcomes), "unit": "rollouts"}, episodes, {}, rollouts.physics_steps, rollouts.count)
+
+
+def _write_targeting(run: Run, round_number: int, outcomes: list[Outcome]) -> None:
+    """Which share of the environments is neither mastered nor out of reach, before it is trained on; few rollouts are pooled by mode."""
+    environments, n = run.state.environments.get(str(round_number), []), run.config.rounds.rollouts
+    counts = [success_rate(outcomes[n * i : n * (i + 1)]) for i in range(len(environments))]
+    pools = [band.Environment(e.mode_id or e.scene_id, 0.0, k, total) for e, (k, total) in zip(environments, counts, strict=True)]
+    judged = band.memberships(pools)
+    run.metrics.write(
+        "targeting",
+        round=round_number,
+        environments=len(judged),
+        in_band=sum(m.in_band for m in judged),
+        undecided=sum(m.undecided for m in judged),
+    )
 
 
 def _successes(run: Run, round_number: int, purpose: str) -> dict[str, list[int]]:
@@ -132,7 +148,7 @@ def _decide(
     for e in environments:
         if e.mode_id:
             modes.setdefault(e.mode_id, []).append(e.scene_id)
-    inside = {m for m, scenes in modes.items() if in_band(sum(after[s] for s in scenes), n * len(scenes))}
+    inside = {m for m, scenes in modes.items() if band.in_band(sum(after[s] for s in scenes), n * len(scenes))}
     updates = block * config.rounds.steps
     if config.schedule.kind == "fixed":
         plan: schedule.Fixed | schedule.Adaptive = schedule.Fixed(config.schedule.most_updates)

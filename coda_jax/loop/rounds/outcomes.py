@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from coda_jax.agents.base import Measured, Outcome, Trial
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.loop.checkpoint import require_space
+from coda_jax.runtime import InputError
 from coda_jax.scenes.spec import SceneSpec
+from coda_jax.types import ACTION_DIM
 
 
 def save(path: Path, outcomes: Sequence[Outcome]) -> None:
@@ -44,15 +48,25 @@ def save(path: Path, outcomes: Sequence[Outcome]) -> None:
     atomic_write(path, buffer.getvalue())
 
 
-def load(path: Path, specs: Mapping[str, SceneSpec]) -> list[Outcome]:
-    """The outcomes of a file in the order written; ``specs``: scenes by id."""
-    with np.load(path, allow_pickle=False) as file:
-        arrays = dict(file)
-    ends = np.cumsum(arrays["length"])
-    found = []
-    for row, length, end in zip(json.loads(arrays["rows"].tobytes()), arrays["length"], ends, strict=True):
-        trial = Trial(specs[row["scene_id"]], (row["key"][0], row["key"][1]))
-        margins = {name: Measured(*values) for name, values in row["margins"].items()}
-        actions = arrays["actions"][end - length : end]
-        found.append(Outcome(trial, row["success"], row["steps"], row["phase"], margins, row["health"], actions))
-    return found
+def load(path: Path, spec_of: Callable[[str], SceneSpec]) -> list[Outcome]:
+    """The outcomes of a file in the order written; ``spec_of``: scene id to scene.
+
+    Raises:
+      InputError: the file is none of ours.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+        rows, lengths = json.loads(arrays["rows"].tobytes()), arrays["length"]
+        if len(rows) != len(lengths) or arrays["actions"].shape != (lengths.sum(), ACTION_DIM):
+            raise ValueError("its arrays do not belong together")
+        ends = np.cumsum(lengths)
+        return [_outcome(row, arrays["actions"][end - length : end], spec_of) for row, length, end in zip(rows, lengths, ends, strict=True)]
+    except (OSError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} holds no rollouts of this run ({error}); choose another --workdir") from error
+
+
+def _outcome(row: dict[str, Any], actions: np.ndarray, spec_of: Callable[[str], SceneSpec]) -> Outcome:
+    trial = Trial(spec_of(row["scene_id"]), (int(row["key"][0]), int(row["key"][1])))
+    margins = {name: Measured(*values) for name, values in row["margins"].items()}
+    return Outcome(trial, bool(row["success"]), int(row["steps"]), row["phase"], margins, int(row["health"]), actions)

@@ -12,7 +12,7 @@ from coda_jax.evaluation.trials import success_rate
 from coda_jax.loop import parts
 from coda_jax.loop.rounds import collect, recall
 from coda_jax.loop.rounds.rollouts import Rollouts
-from coda_jax.loop.rounds.variants import Base, Batch, Made, program_variant, random_variant, seed_of, verified
+from coda_jax.loop.rounds.variants import Base, Batch, Made, own_program, program_variant, random_variant, seed_of, verified
 from coda_jax.loop.run import Run
 from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.memory.allocation import Allocation, ModeState, Status, allocate
@@ -23,7 +23,6 @@ from coda_jax.memory.programs import programs_of
 from coda_jax.memory.rows import Mode, Origin, Program
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.edits.verbs import applicable, apply_edit
-from coda_jax.scenes.generation import evaluate_generation
 from coda_jax.scenes.spec import FACTORS
 
 JITTER = 0.1  # of a program's level, so that its scenes differ in more than their base
@@ -156,7 +155,7 @@ def _of_program(ask: Ask, row: Program, wanted: int, batch: Batch, sandbox: Sand
     """Valid scenes of a program, its level jittered by base."""
     assert row.level is not None
     run = ask.run
-    program = evaluate_generation(row.text, sandbox, run.train)
+    program = own_program(run, sandbox, row.text)
     rng = np.random.default_rng(np.random.SeedSequence([seed_of(*ask.seed("targeted", run.config.seed, row.program_id))]))
     made: list[Made] = []
     order = [ask.bases[i] for i in rng.permutation(len(ask.bases))]

@@ -13,7 +13,7 @@ from coda_jax.evaluation.trials import success_rate
 from coda_jax.loop import cloning, parts
 from coda_jax.loop.rounds import collect, recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
-from coda_jax.loop.rounds.variants import Base, Batch, Made, program_variant, seed_of, verified
+from coda_jax.loop.rounds.variants import Base, Batch, Made, own_program, program_variant, seed_of, verified
 from coda_jax.loop.run import Finished, Run
 from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.loop.strategies import STRATEGIES
@@ -22,7 +22,7 @@ from coda_jax.memory.modes import current_modes
 from coda_jax.memory.programs import programs_of
 from coda_jax.memory.rows import Mode, Program, program_id_of
 from coda_jax.programs.sandbox import Sandbox
-from coda_jax.scenes.generation import GenerationProgram, evaluate_generation, to_text
+from coda_jax.scenes.generation import GenerationProgram, to_text
 
 _PLAIN = re.compile(r"[^ -~]+")
 _START_LEVEL = 0.5  # of a text before its level was searched
@@ -125,7 +125,7 @@ def _begin(run: Run, mode: Mode, bases: list[Base], batch: Batch, sandbox: Sandb
     texts = [remembered.text] if remembered is not None else _texts(run, mode, shuffled)
     search = None
     for text in texts:
-        program = evaluate_generation(text, sandbox, run.train)
+        program = own_program(run, sandbox, text)
         search = Search(mode, program, {level: [] for level in config.engine.levels})
         for level in config.engine.levels:
             candidates: list[Made] = []
@@ -158,7 +158,7 @@ def _program(run: Run, search: Search, round_number: int, sandbox: Sandbox) -> P
     # a program belongs to one mode: without the heading two modes that need the same edit would share its text
     heading = f"# {search.mode.factor} in {search.mode.phase}: {search.mode.cause}"
     text = f"{_PLAIN.sub(' ', heading)}\n{to_text(search.program.with_level(level if level is not None else search.program.level))}"
-    evaluate_generation(text, sandbox, run.train)
+    own_program(run, sandbox, text)
     program_id = program_id_of("generation", text)
     known = next((p for p in programs_of(run.memory, search.mode.mode_id, "generation") if p.program_id == program_id), None)
     if known is None:

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Mapping
 
-from coda_jax.memory.rows import Episode, Mode, Program, Scene
+from coda_jax.memory.rows import Episode, Mode, Program
 from coda_jax.memory.store import Memory
 from coda_jax.scenes.spec import SceneSpec, from_json
-
-
-@dataclasses.dataclass(frozen=True)
-class Remembered:
-    """A stored scene. row: as in memory; spec: read back."""
-
-    row: Scene
-    spec: SceneSpec
 
 
 def scene_ids(memory: Memory) -> list[str]:
@@ -24,16 +14,27 @@ def scene_ids(memory: Memory) -> list[str]:
     return [scene_id for (scene_id,) in memory.select("SELECT scene_id FROM scenes")]
 
 
-def scenes(memory: Memory, round_number: int) -> dict[str, Remembered]:
-    """Scenes that were stored in a round, in the order stored."""
-    found = memory.rows(Scene, "WHERE round = ? ORDER BY s.rowid", (round_number,))
-    return {row.scene_id: Remembered(row, from_json(row.spec)) for row in found}
+class Scenes:
+    """Stored scenes by id, each read once."""
 
+    def __init__(self, memory: Memory):
+        self._memory = memory
+        self._specs: dict[str, SceneSpec] = {}
+        self._bases: dict[str, str] = {}
 
-def base_of(known: Mapping[str, Remembered], scene_id: str) -> SceneSpec:
-    """The scene that another one was edited from, itself for an unedited one."""
-    base = known[scene_id].row.base_scene_id
-    return known[base].spec if base is not None else known[scene_id].spec
+    def spec(self, scene_id: str) -> SceneSpec:
+        if scene_id not in self._specs:
+            row = self._memory.scene(scene_id)
+            if row is None:
+                raise KeyError(f"memory holds no scene {scene_id}")
+            self._specs[scene_id] = from_json(row.spec)
+            self._bases[scene_id] = row.base_scene_id or scene_id
+        return self._specs[scene_id]
+
+    def base(self, scene_id: str) -> SceneSpec:
+        """The scene that another one was edited from, itself for an unedited one."""
+        self.spec(scene_id)
+        return self.spec(self._bases[scene_id])
 
 
 def episodes(memory: Memory, round_number: int, purpose: str) -> list[Episode]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import zlib
 from collections.abc import Sequence
 
@@ -10,17 +11,20 @@ import numpy as np
 
 from coda_jax.agents.scripted.repair import Move, repair
 from coda_jax.loop import parts
+from coda_jax.loop.own_programs import patiently
 from coda_jax.loop.run import Run
+from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.edits.lock import edited_factors
 from coda_jax.scenes.edits.record import EditError
 from coda_jax.scenes.edits.verbs import VERBS, applicable, apply_edit
-from coda_jax.scenes.generation import GenerationProgram
+from coda_jax.scenes.generation import GenerationProgram, evaluate_generation
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.lifting import bind, generate
 from coda_jax.scenes.spec import FACTORS, SceneSpec
 from coda_jax.sim.checks.record import Failure
 from coda_jax.sim.validity import check
 
+_NAME = re.compile(r"\b[a-z]+_\d+\b")
 SECOND_FACTOR = 0.3  # share of random variants in which two factors are edited
 LEAST_MAGNITUDE = 0.2
 DRAWS = 6  # of verbs for one random variant
@@ -73,6 +77,15 @@ def seed_of(*parts_: object) -> int:
     return zlib.crc32("/".join(map(str, parts_)).encode())
 
 
+def own_program(run: Run, sandbox: Sandbox, text: str) -> GenerationProgram:
+    """A program of our own engine through the door; a worker that died or stalled is no fault of the text.
+
+    Raises:
+      ProgramError: the door refuses it. Stopped: as ``patiently``.
+    """
+    return patiently(sandbox, lambda: evaluate_generation(text, sandbox, run.train))
+
+
 def random_variant(run: Run, base: Base, rng: np.random.Generator, factors: Sequence[str] = FACTORS) -> Made | None:
     """An edit of one factor, or of two; verbs and magnitudes at random. None where no draw could be applied."""
     spec, verbs = base.spec, []
@@ -100,7 +113,8 @@ def program_variant(run: Run, program: GenerationProgram, base: Base, level: flo
         try:
             spec = generate(program, base.spec, binding, seed_of("generate", run.config.seed, base.number), run.train, level)
         except EditError as error:
-            reason = f"{program.edits[0].verb}: {str(error).split(':')[0]}"
+            # without the objects' own names, so that equal reasons are counted as one
+            reason = f"{program.edits[0].verb}: {_NAME.sub('it', str(error).split(':')[0])}"
             continue
         if not edited_factors(base.spec, spec):
             reason = f"{program.edits[0].verb}: nothing changed"

@@ -10,6 +10,7 @@ from coda_jax.agents.base import Case, Measured, Outcome, Trial
 from coda_jax.agents.scripted.diagnoser import AS_IT_IS, EVERYTHING, DiagnoserSettings, ScriptedDiagnoser, arms_of
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.edits.lock import edited_factors
+from coda_jax.scenes.edits.room import trouble
 from coda_jax.scenes.edits.verbs import applicable, apply_edit
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.scenes.measures import measure
@@ -99,6 +100,21 @@ def test_an_unchanged_factor_is_not_rolled_out_again(scenes):
     arms = arms_of(Case(base, outcome(Trial(made, (0, 0)), False)))
     assert set(arms) == {AS_IT_IS, EVERYTHING}
     assert arms[EVERYTHING] == base
+
+
+def test_a_mixture_that_is_no_fair_task_is_no_arm(scenes):
+    """Reverting the task of a scene whose target was moved next to the old goal would make it succeed at the start."""
+    fair = 0
+    for base, _ in scenes:
+        made = edited(base, ("goal_swap", 1.0), ("reach", 1.0), ("size", 0.5))
+        if made is None:
+            continue
+        case = Case(base, outcome(Trial(made, (0, 0)), False))
+        for arm, spec in arms_of(case).items():
+            if arm not in (AS_IT_IS, EVERYTHING):
+                assert trouble(spec) is None
+                fair += 1
+    assert fair > 0
 
 
 def test_the_same_failures_give_the_same_diagnoses(scenes):
