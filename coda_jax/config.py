@@ -53,7 +53,7 @@ def default(preset: str = "cpu") -> Config:
                 "reply_chars": 200_000,
             },
             "scenes": {
-                "pictures": 8,  # training scenes drawn for the report
+                "pictures": 8,  # training scenes drawn for the report, and half as many environments of each round
             },
             "validity": {  # when a scene counts as a fair task
                 "penetration_m": 0.001,
@@ -171,7 +171,7 @@ def default(preset: str = "cpu") -> Config:
                 "suites": SUITES,
                 "scenes": 0,  # scenes per suite, 0 for all
                 "seeds": 1,  # rollouts of each scene, with other noise of the policy
-                "films": 2,  # film strips of each suite, of successes and of failures
+                "films": 2,  # film strips of each suite, of successes and of failures; modes of each round that get one
                 "executed": 4,  # actions executed of each chunk (e <= policy.chunk)
             },
         }

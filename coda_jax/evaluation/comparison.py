@@ -66,6 +66,13 @@ def before_and_after(records: Sequence[EvalRecord], split: str) -> list[Row]:
     return paired_rows(of_moment(records, "before", split), of_moment(records, "after", split))
 
 
+def pooled_change(records: Sequence[EvalRecord], split: str, suites: Sequence[str]) -> PairedDifference | None:
+    """What the rounds changed on all scenes of these suites together, the scene as the unit; None where nothing was measured twice."""
+    chosen = [dataclasses.replace(r, suite="all", scene_id=f"{r.suite} {r.scene_id}") for r in records if r.suite in suites]
+    rows = before_and_after(chosen, split)
+    return rows[0].difference if len(rows) == 1 else None
+
+
 def compare_runs(reference: Path, others: Sequence[Path]) -> Mapping[Path, list[Row]]:
     """Each other run against the reference, after training, on the splits that both were evaluated on.
 

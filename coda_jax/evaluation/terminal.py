@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -12,7 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from coda_jax.evaluation.metrics import Moment, Tally
+from coda_jax.evaluation.mode_history import ModeHistory
 from coda_jax.evaluation.statistics import wilson
+from coda_jax.evaluation.wording import cause_in_words
 
 _MOMENTS: tuple[Moment, ...] = ("before", "after")
 
@@ -130,13 +132,42 @@ def print_suites(
     suites: Mapping[str, Mapping[str, Mapping[Moment, Tally]]], *, title: str = "Success by suite", stream: TextIO | None = None
 ) -> None:
     """Print the final table: boxed on a terminal, aligned plain lines elsewhere."""
-    out = stream or sys.stdout
     header = ("family", "suite", "moment", "k/n", "success", "95 % interval")
-    rows = suite_rows(suites)
+    print_table(header, suite_rows(suites), title, texts=3, stream=stream)
+
+
+def mode_rows(modes: Sequence[ModeHistory], most: int = 12) -> list[tuple[str, str, str, str, str]]:
+    """Rows (factor, phase, cause, verdict, Learning Values of its rounds in points) of modes that were tested or practised."""
+    studied = [m for m in modes if m.tests or m.values][:most]
+    return [
+        (m.factor, m.phase, cause_in_words(m.factor, m.cause), m.verdict or "-", ", ".join(f"{100 * v.gain:+.0f}" for v in m.values) or "-")
+        for m in studied
+    ]
+
+
+def print_modes(modes: Sequence[ModeHistory], *, stream: TextIO | None = None) -> None:
+    """Print what the rounds found out about difficulty modes; nothing where none was tested."""
+    rows = mode_rows(modes)
+    if not rows:
+        return
+    header = ("factor", "phase", "cause", "verdict", "Learning Value")
+    title = f"Difficulty modes that were tested, of {len(modes)} diagnosed; Learning Value of each round in points of success"
+    print_table(header, rows, title, texts=4, stream=stream)
+
+
+def print_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], title: str, *, texts: int, stream: TextIO | None = None, most: int = 60
+) -> None:
+    """A table, boxed on a terminal, aligned plain lines elsewhere; the first ``texts`` columns are text, the others numbers.
+
+    most: characters of a cell. Cells may be hostile: control characters are blanks, and nothing is read as markup.
+    """
+    out = stream or sys.stdout
+    rows = [["".join(c if c.isprintable() else " " for c in cell[:most]) for cell in row] for row in rows]
     if out.isatty():
         table = Table(title=Text(title), title_justify="left")
-        for name in header:
-            table.add_column(name, justify="left" if name in ("family", "suite", "moment") else "right")
+        for i, name in enumerate(header):
+            table.add_column(name, justify="left" if i < texts else "right")
         for row in rows:
             table.add_row(*(Text(cell) for cell in row))  # Text: names are data, never markup
         Console(file=out).print(table)
@@ -144,6 +175,6 @@ def print_suites(
     widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
     out.write(title + "\n")
     for line in [header, *rows]:
-        cells = [cell.ljust(w) if i < 3 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))]
+        cells = [cell.ljust(w) if i < texts else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))]
         out.write("  ".join(cells).rstrip() + "\n")
     out.flush()

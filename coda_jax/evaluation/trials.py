@@ -10,6 +10,7 @@ import numpy as np
 from coda_jax.agents.base import Measured, Outcome, Trial
 from coda_jax.evaluation.failures import PHASES, phase_failed
 from coda_jax.evaluation.rollouts import EmbedFn, PolicyFn, Result, rollout
+from coda_jax.evaluation.statistics import Interval, cluster_bootstrap, wilson
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families import margins
 from coda_jax.sim.simulator import Simulator, episode_of
@@ -83,6 +84,19 @@ def by_scene(outcomes: Sequence[Outcome]) -> dict[int, tuple[int, int]]:
     for o in outcomes:
         groups.setdefault(o.trial.key[0], []).append(o)
     return {number: success_rate(group) for number, group in groups.items()}
+
+
+def success_interval(outcomes: Sequence[Outcome]) -> Interval:
+    """95 % interval of ``success_rate`` over scenes."""
+    counts = [(k, n) for k, n in by_scene(outcomes).values() if n]
+    return rate_interval([k for k, _ in counts], [n for _, n in counts])
+
+
+def rate_interval(k: Sequence[int], n: Sequence[int] | int) -> Interval:
+    """95 % interval of the success rate of scenes with ``k`` of ``n`` each: scenes are resampled, as the rollouts of one scene are not
+    independent; (0, 1) without scenes."""
+    rollouts = [n] * len(k) if isinstance(n, int) else list(n)
+    return wilson(sum(k), sum(rollouts)) if len(k) < 2 else cluster_bootstrap(k, rollouts)
 
 
 def rates(counts: dict[int, tuple[int, int]]) -> np.ndarray:

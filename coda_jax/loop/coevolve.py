@@ -7,10 +7,11 @@ from pathlib import Path
 from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.comparison import before_and_after
-from coda_jax.evaluation.metrics import write_summary
+from coda_jax.evaluation.metrics import METRICS, read_metrics, write_summary
+from coda_jax.evaluation.mode_history import mode_histories
 from coda_jax.evaluation.records import read_records
 from coda_jax.evaluation.report import write_report
-from coda_jax.evaluation.terminal import duration, print_suites
+from coda_jax.evaluation.terminal import duration, print_modes, print_suites
 from coda_jax.learning.encoders.minilm import weights_folder
 from coda_jax.loop import estimate, evaluation, parts
 from coda_jax.loop.run import Run, opened
@@ -61,6 +62,8 @@ def finish(job: Run) -> None:
     changes = before_and_after(records, config.evaluate.split)
     if changes:
         print("What the rounds changed, paired by scene, 95 % intervals\n  " + "\n  ".join(row.text for row in changes))
+    if summary.rounds:
+        print_modes(mode_histories(read_metrics(job.folder / METRICS)))
     costs = ", ".join(f"{name} {duration(cost.wall_s)}" for name, cost in job.ledger.stages.items())
     print(f"{state.demos} demonstrations, {state.compiles} compilations after the warm-up; time: {costs}")
     print(f"report: {report}")

@@ -92,7 +92,7 @@ _MEASURES = (
         "spatial",
         "neighbour_gap_m",
         "m",
-        "the same, among free objects other than the reference",
+        "gap of the target to its nearest free neighbour other than the reference",
         lambda t: _capped(t.nearest_gap(t.goal.target, tuple(n for n in _around(t, t.goal.target) if t.assets[n].kind == "object"))),
     ),
     _measure(
@@ -104,16 +104,22 @@ _MEASURES = (
     ),
     _measure("spatial", "free_grasps", "count", "grasps that the open hand can reach", lambda t: float(len(t.free_grasps(t.goal.target)))),
     _measure(
-        "spatial", "target_reference_m", "m", "horizontal distance of the centres", lambda t: t.distance(t.goal.target, t.goal.reference)
+        "spatial",
+        "target_reference_m",
+        "m",
+        "horizontal distance of target and reference",
+        lambda t: t.distance(t.goal.target, t.goal.reference),
     ),
     _measure("spatial", "target_turn_rad", "rad", "turn of the wrist to the nearest grasp", lambda t: t.turn_needed(t.goal.target)),
-    _measure(
-        "spatial", "reference_height_m", "m", "underside of the reference above the table", lambda t: t.shapes[t.goal.reference].bottom
-    ),
-    _measure("spatial", "target_height_m", "m", "underside of the target above the table", lambda t: t.shapes[t.goal.target].bottom),
+    _measure("spatial", "reference_height_m", "m", "height of the reference above the table", lambda t: t.shapes[t.goal.reference].bottom),
+    _measure("spatial", "target_height_m", "m", "height of the target above the table", lambda t: t.shapes[t.goal.target].bottom),
     _measure("spatial", "crowd_target", "count", f"others closer than {CROWDED_M:g} m to the target", lambda t: _crowd(t, t.goal.target)),
-    _measure("spatial", "crowd_reference", "count", "the same, of the reference", lambda t: _crowd(t, t.goal.reference)),
-    _measure("spatial", "near_target", "count", f"things with centres within {NEAR_M:g} m", lambda t: _near(t, t.goal.target)),
+    _measure(
+        "spatial", "crowd_reference", "count", f"others closer than {CROWDED_M:g} m to the reference", lambda t: _crowd(t, t.goal.reference)
+    ),
+    _measure(
+        "spatial", "near_target", "count", f"things with centres within {NEAR_M:g} m of the target's", lambda t: _near(t, t.goal.target)
+    ),
     _measure(
         "spatial",
         "place_gap_m",
@@ -131,9 +137,13 @@ _MEASURES = (
     _side(1, "target_width_m", "second side of the target's box"),
     _side(2, "target_tall_m", "height of the target's box"),
     _measure("attributes", "same_colour_target", "count", "others of the target's colour", lambda t: _colour_shared(t, t.goal.target)),
-    _measure("attributes", "same_colour_reference", "count", "of the reference's", lambda t: _colour_shared(t, t.goal.reference)),
+    _measure(
+        "attributes", "same_colour_reference", "count", "others of the reference's colour", lambda t: _colour_shared(t, t.goal.reference)
+    ),
     _measure("task", "same_category_target", "count", "others of the target's category", lambda t: _category_shared(t, t.goal.target)),
-    _measure("task", "same_category_reference", "count", "of the reference's", lambda t: _category_shared(t, t.goal.reference)),
+    _measure(
+        "task", "same_category_reference", "count", "others of the reference's category", lambda t: _category_shared(t, t.goal.reference)
+    ),
     *(_measure("task", f"relation_{r}", "flag", f"the goal asks for {r}", lambda t, r=r: float(t.goal.relation == r)) for r in RELATIONS),
     _measure("task", "wording", "", "index of the training template of the instruction, -1 for other words", _wording),
 )

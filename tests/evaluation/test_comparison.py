@@ -1,6 +1,6 @@
 import pytest
 
-from coda_jax.evaluation.comparison import before_and_after, compare_runs, paired_rows
+from coda_jax.evaluation.comparison import before_and_after, compare_runs, paired_rows, pooled_change
 from coda_jax.evaluation.metrics import Moment, Summary, Tally, write_summary
 from coda_jax.evaluation.records import EvalRecord, write_records
 
@@ -36,3 +36,12 @@ def test_runs_are_compared_after_training(tmp_path):
     assert rows[0].difference.mean == pytest.approx(0.3)
     with pytest.raises(ValueError, match="summary.json does not exist"):
         compare_runs(tmp_path / "a", [tmp_path / "c"])
+
+
+def test_suites_are_pooled_scene_by_scene():
+    made = [record(s, 0, False, "before", suite) for suite in ("tasks", "layouts") for s in range(10)]
+    made += [record(s, 0, suite == "tasks", "after", suite) for suite in ("tasks", "layouts", "id") for s in range(10)]
+    change = pooled_change(made, "validation", ("tasks", "layouts"))
+    assert change is not None and change.mean == pytest.approx(0.5) and change.low > 0
+    assert pooled_change(made, "test", ("tasks",)) is None
+    assert pooled_change(made, "validation", ("id",)) is None

@@ -6,6 +6,7 @@ import pytest
 
 from coda_jax.evaluation import terminal
 from coda_jax.evaluation.metrics import Moment, Tally
+from coda_jax.evaluation.mode_history import ControlOutcome, ModeHistory, Value
 
 
 class Clock:
@@ -70,3 +71,24 @@ def test_table_plain_and_boxed():
     boxed = Tty()
     terminal.print_suites(suites, stream=boxed)
     assert "8/10" in boxed.getvalue() and "[red]x" in boxed.getvalue()
+
+
+def mode(cause, tests=(), values=()):
+    return ModeHistory("a" * 16, "SPATIAL", "transport", cause, {1: 2}, (), tests, values)
+
+
+def test_modes_that_were_tested_are_printed_with_words_and_values():
+    test = ControlOutcome(1, "confirmed", 0.3, 0.1, 0.5, 16)
+    values = tuple(Value(at, gain, gain, None, Tally(1, 4), Tally(2, 4), 1) for at, gain in ((1, 0.49), (2, -0.2)))
+    out = io.StringIO()
+    terminal.print_modes([mode("target reference m high", (test,), values), mode("\x1b[2Jcrowd\n", (test,)), mode("untested")], stream=out)
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 4 and "of 3 diagnosed" in lines[0]
+    assert lines[2].split("  ")[-1].strip() == "+49, -20" and "larger horizontal distance" in lines[2]
+    assert "confirmed" in lines[3] and lines[3].endswith("-") and "\x1b" not in lines[3]
+
+
+def test_without_tested_modes_nothing_is_printed():
+    out = io.StringIO()
+    terminal.print_modes([mode("untested")], stream=out)
+    assert out.getvalue() == ""

@@ -7,7 +7,7 @@ import pytest
 
 from coda_jax.agents.base import Trial
 from coda_jax.evaluation.rollouts import rollout
-from coda_jax.evaluation.trials import TrialRunner, by_scene, success_rate
+from coda_jax.evaluation.trials import TrialRunner, by_scene, rate_interval, success_rate
 from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.generate import sample_spec
@@ -77,3 +77,11 @@ def test_recorded_actions_end_in_the_same_states(sim, specs):
 def test_a_job_without_actions_is_refused(sim, specs):
     with pytest.raises(ValueError, match="no actions"):
         next(replay(sim, [(episode_of(specs[0], HORIZON, (0, 0)), np.zeros((0, 7)))]))
+
+
+def test_intervals_of_rates_are_over_scenes():
+    agreeing = rate_interval([8, 8, 0, 0], 8)  # four scenes, whatever the number of rollouts
+    assert agreeing.high - agreeing.low > 0.7 > rate_interval([4, 4, 4, 4], 8).high - rate_interval([4, 4, 4, 4], 8).low
+    assert rate_interval([1, 2], [2, 4]).low <= 0.5 <= rate_interval([1, 2], [2, 4]).high
+    assert rate_interval([], 4) == (0.0, 1.0)
+    assert rate_interval([3], 4).low < 0.75 < rate_interval([3], 4).high

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from coda_jax import main as command_line
 from coda_jax.config import STRATEGIES as NAMES
@@ -111,6 +112,36 @@ def test_the_summary_counts_what_happened(whole, memory):
     assert sum(summary.diagnoses.values()) == len({(t.mode_id, t.round) for t in memory.rows(ControlTest)})
     assert len(summary.modes) == 2 and all(set(m) == {"new", "kept", "removed"} for m in summary.modes)
     assert summary.tokens == 0
+
+
+def test_each_round_leaves_evidence_and_pictures_of_its_environments(config, whole, memory):
+    rows = read_metrics(whole / "metrics.jsonl")
+    clips = [r for r in rows if r["kind"] == "evidence"]
+    assert {r["round"] for r in clips} == {1, 2}
+    for clip in clips:
+        assert Image.open(whole / clip["file"]).width > 5 * 128
+        (failed,) = memory.rows(Episode, "WHERE episode_id = ?", (clip["episode"],))
+        assert not failed.success and (failed.scene_id, failed.phase_failed) == (clip["scene_id"], clip["phase"])
+        (diagnosis,) = memory.rows(Diagnosis, "WHERE episode_id = ?", (clip["episode"],))
+        assert diagnosis.mode_id == clip["mode"]
+    for number in (1, 2):
+        assert len([c for c in clips if c["round"] == number]) <= config.evaluate.films
+        drawn = [r for r in rows if r["kind"] == "scene" and r.get("round") == number]
+        assert 1 <= len(drawn) <= config.scenes.pictures // 2
+        for row in drawn:
+            scene = memory.scene(row["scene_id"])
+            assert scene is not None and (scene.mode_id, scene.base_scene_id) == (row["mode"], row["base_scene_id"])
+            assert Image.open(whole / row["file"]).size == (2 * 192 + 4, 144)
+
+
+def test_the_report_tells_of_rounds(whole):
+    page = (whole / "report.html").read_text()
+    for title in ("Rounds", "Difficulty modes", "Evidence", "What failures are blamed on", "Environments of the rounds", "Cost by part"):
+        assert f">{title}</h" in page
+    assert len(page) < 3_000_000
+    measured = [r for r in read_metrics(whole / "metrics.jsonl") if r["kind"] == "measure"]
+    assert [(r["round"], r["ended"]) for r in measured] == [(1, True), (2, True)]
+    assert all(set(r["environments"]) == set(r["controls"]) and r["environments"]["n"] == 8 for r in measured)
 
 
 def test_replay_makes_the_video_of_a_stored_rollout(whole, memory, tmp_path, capsys):

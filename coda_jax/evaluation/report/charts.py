@@ -10,6 +10,9 @@ from typing import NamedTuple
 WIDTH = 760
 _LABEL = 150  # px, left column for row names
 _RIGHT = 118  # px, right column for values
+_GOLDEN = 0.618034
+_CHOSEN = "#2563eb"
+_LEGEND = 30  # px, the line of names above a chart
 _INK, _MUTED, _GRID = "#1f2937", "#6b7280", "#e5e7eb"
 
 
@@ -73,19 +76,25 @@ def bar_chart(groups: Sequence[Sequence[Bar]], title: str) -> str:
     return _svg(height, parts, title)
 
 
-def stacked_chart(rows: Sequence[tuple[str, Sequence[int]]], names: Sequence[str], colours: Sequence[str], title: str) -> str:
-    """Rows of counts as shares of the row's total, with the counts inside the pieces and a legend above."""
-    bar, gap, top = 22, 10, 30
-    height = top + len(rows) * (bar + gap) + 22
-    span = WIDTH - _LABEL - _RIGHT
-    parts = _percent_axis(height)
-    parts[:0] = [f'<rect x="0" y="0" width="{WIDTH}" height="{top - 6}" fill="#fff"/>']
-    x = float(_LABEL)
+def _legend(names: Sequence[str], colours: Sequence[str]) -> list[str]:
+    """Coloured names in one line above a chart, on white so that grid lines do not cross them."""
+    parts, x = [f'<rect x="0" y="0" width="{WIDTH}" height="{_LEGEND - 6}" fill="#fff"/>'], float(_LABEL)
     for name, colour in zip(names, colours, strict=True):
-        parts.append(f'<rect x="{x:.1f}" y="0" width="{12 + 7 * len(name) + 14}" height="{top - 8}" fill="#fff"/>')
         parts.append(f'<rect x="{x:.1f}" y="5" width="11" height="11" rx="2" fill="{colour}"/>')
         parts.append(_text(x + 16, 15, name, fill=_MUTED))
         x += 16 + 7 * len(name) + 14
+    return parts
+
+
+def stacked_chart(
+    rows: Sequence[tuple[str, Sequence[int]]], names: Sequence[str], colours: Sequence[str], title: str, unit: str = "rollouts"
+) -> str:
+    """Rows of counts as shares of the row's total, with the counts inside the pieces and a legend above."""
+    bar, gap, top = 22, 10, _LEGEND
+    height = top + len(rows) * (bar + gap) + 22
+    span = WIDTH - _LABEL - _RIGHT
+    parts = _percent_axis(height)
+    parts += _legend(names, colours)
     for i, (label, counts) in enumerate(rows):
         y, total, left = top + i * (bar + gap), sum(counts), float(_LABEL)
         parts.append(_text(_LABEL - 10, y + bar / 2 + 4, shorten(label, 22), anchor="end", weight=500))
@@ -99,7 +108,7 @@ def stacked_chart(rows: Sequence[tuple[str, Sequence[int]]], names: Sequence[str
                 parts.append(_text(left + width / 2 - 1, y + bar / 2 + 4, str(count), fill=_on(colour), anchor="middle", size=11))
             parts.append("</g>")
             left += width
-        parts.append(_text(WIDTH - _RIGHT + 12, y + bar / 2 + 4, f"{total} rollouts", fill=_MUTED))
+        parts.append(_text(WIDTH - _RIGHT + 12, y + bar / 2 + 4, f"{total} {unit}", fill=_MUTED))
     return _svg(height, parts, title)
 
 
@@ -107,6 +116,58 @@ def _on(colour: str) -> str:
     """Ink that is readable on the colour ("#rrggbb")."""
     r, g, b = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return "#ffffff" if 0.299 * r + 0.587 * g + 0.114 * b < 150 else _INK
+
+
+def strip_chart(rows: Sequence[tuple[str, Sequence[tuple[float, int]]]], names: Sequence[str], colours: Sequence[str], title: str) -> str:
+    """A line of dots for each row: (value in 0..1, number of its name), spread a little in height so that equal values show apart."""
+    line, top = 24, _LEGEND
+    height = top + len(rows) * line + 30
+    span = WIDTH - _LABEL - _RIGHT
+    parts = []
+    for i in range(5):
+        x = _LABEL + span * i / 4
+        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{height - 20:.1f}" stroke="{_GRID}"/>')
+        parts.append(_text(x, height - 6, f"{i / 4:g}", size=11, fill=_MUTED, anchor="middle"))
+    parts += _legend(names, colours)
+    for i, (label, dots) in enumerate(rows):
+        y = top + (i + 0.5) * line
+        parts.append(_text(_LABEL - 10, y + 4, shorten(label, 22), anchor="end", weight=500))
+        for j, (value, name) in enumerate(dots):
+            shift = (j * _GOLDEN % 1 - 0.5) * (line - 10)
+            x = _LABEL + span * min(max(value, 0.0), 1.0)
+            parts.append(
+                f'<circle cx="{x:.1f}" cy="{y + shift:.1f}" r="4" fill="{colours[name]}" fill-opacity="0.7">'
+                f"<title>{escape(label)} {value:.2f}, {escape(names[name])}</title></circle>"
+            )
+        parts.append(_text(WIDTH - _RIGHT + 12, y + 4, f"{len(dots)} scene{'s' if len(dots) != 1 else ''}", fill=_MUTED))
+    return _svg(height, parts, title)
+
+
+def level_chart(levels: Sequence[tuple[float, float, str]], band: tuple[float, float], chosen: float | None, title: str) -> str:
+    """A small curve of success (0..1) over level (0..1) with the wanted band shaded and the chosen level ringed.
+
+    levels: (level, success, text of the point).
+    """
+    width, height, edge = 132, 58, 8
+
+    def place(level: float, value: float) -> tuple[float, float]:
+        return edge + (width - 2 * edge) * level, edge + (height - 2 * edge) * (1 - value)
+
+    low, high = place(0, band[0])[1], place(0, band[1])[1]
+    parts = [f'<rect x="0" y="{high:.1f}" width="{width}" height="{low - high:.1f}" fill="#ecfdf5"/>']
+    parts.append(f'<rect x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" rx="3" fill="none" stroke="{_GRID}"/>')
+    points = [(*place(level, value), level, text) for level, value, text in levels]
+    if len(points) > 1:
+        path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y, _, _ in points)
+        parts.append(f'<path d="{path}" fill="none" stroke="{_MUTED}" stroke-width="1.3"/>')
+    for x, y, level, text in points:
+        if chosen is not None and abs(level - chosen) < 1e-9:
+            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" fill="none" stroke="{_CHOSEN}" stroke-width="1.6"/>')
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{_INK}"><title>{escape(text)}</title></circle>')
+    return (
+        f'<svg class="mini" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+        f'aria-label="{escape(title)}">{"".join(parts)}</svg>'
+    )
 
 
 def line_chart(series: Sequence[tuple[str, Sequence[tuple[float, float]], str]], x_label: str, title: str) -> str:

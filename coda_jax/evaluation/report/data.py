@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from coda_jax.evaluation.metrics import METRICS, Summary, Tally, read_metrics, read_summary
-from coda_jax.evaluation.records import EvalRecord, read_records
+from coda_jax.evaluation.comparison import Row, before_and_after
+from coda_jax.evaluation.metrics import METRICS, Moment, Summary, Tally, read_metrics, read_summary
+from coda_jax.evaluation.records import EvalRecord, read_records, tally
+from coda_jax.evaluation.statistics import Interval, cluster_bootstrap
 from coda_jax.runtime import InputError
 
+LEDGER = "ledger.json"
 HELD_OUT = ("instances", "layouts", "tasks", "categories")
 _IMAGE_TYPES = {".png": "image/png", ".webp": "image/webp", ".jpg": "image/jpeg"}
 _IMAGE_BYTES = 2_000_000  # a larger picture would make the page unwieldy
@@ -25,6 +29,28 @@ class RunData:
     rows: tuple[dict[str, Any], ...]
     records: tuple[EvalRecord, ...]
     config: dict[str, Any]
+    ledger: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def split(self) -> str | None:
+        """The split whose records the summary counts; None where no split's records give its numbers."""
+        splits = sorted({r.split for r in self.records})
+        return next((split for split in splits if tally(self.records, split) == self.summary.suites), None)
+
+    @functools.cached_property
+    def changes(self) -> list[Row]:
+        """What the rounds changed, suite by suite, on the scenes that the summary counts."""
+        return before_and_after(self.records, self.split) if self.split is not None else []
+
+    def interval(self, family: str, suite: str, moment: Moment) -> Interval | None:
+        """95 % interval over scenes of a suite in which scenes have several rollouts; None where each has one, or there is one scene."""
+        scenes: dict[str, list[bool]] = {}
+        for r in self.records:
+            if (r.family, r.suite, r.moment, r.split) == (family, suite, moment, self.split):
+                scenes.setdefault(r.scene_id, []).append(r.success)
+        if len(scenes) < 2 or all(len(own) == 1 for own in scenes.values()):
+            return None
+        return cluster_bootstrap([sum(own) for own in scenes.values()], [len(own) for own in scenes.values()])
 
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
         """Rows of ``metrics.jsonl`` of one kind, in the order written."""
@@ -54,15 +80,20 @@ def load(run_folder: Path) -> RunData:
         raise InputError(f"{config_path} is not JSON ({error}); restore it") from None
     if not isinstance(config, dict):
         raise InputError(f"{config_path} is no JSON object; restore it")
-    return RunData(run_folder, read_summary(run_folder), tuple(read_metrics(run_folder / METRICS)), tuple(read_records(run_folder)), config)
+    rows, records = tuple(read_metrics(run_folder / METRICS)), tuple(read_records(run_folder))
+    return RunData(run_folder, read_summary(run_folder), rows, records, config, _ledger(run_folder / LEDGER))
+
+
+def _ledger(path: Path) -> dict[str, dict[str, Any]]:
+    """Costs by part of the run; a missing or damaged ledger gives none: costs only."""
+    try:
+        stages = json.loads(path.read_text("utf-8"))["stages"]
+        return {str(name): dict(cost) for name, cost in stages.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
 
 
 def pooled(summary: Summary, suites: Iterable[str], moment: str) -> Tally:
     """Sum of one moment over suites and families."""
     chosen = [t for f in summary.suites.values() for s in suites for m, t in f.get(s, {}).items() if m == moment]
     return Tally(sum(t.k for t in chosen), sum(t.n for t in chosen))
-
-
-def number(value: Any) -> float | None:
-    """A finite-number field of a metrics row, or None."""
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -6,17 +6,15 @@ All text of a run (names, instructions, reasons) is hostile until escaped: every
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from html import escape
 
-from coda_jax.evaluation.comparison import before_and_after
 from coda_jax.evaluation.failures import PHASES
 from coda_jax.evaluation.metrics import Moment, Tally
+from coda_jax.evaluation.mode_history import number, tally
 from coda_jax.evaluation.records import EvalRecord
-from coda_jax.evaluation.report import charts
-from coda_jax.evaluation.report.data import HELD_OUT, RunData, number, pooled
-from coda_jax.evaluation.statistics import wilson
-from coda_jax.evaluation.terminal import duration, rate_text
+from coda_jax.evaluation.report import charts, markup
+from coda_jax.evaluation.report.data import HELD_OUT, RunData, pooled
+from coda_jax.evaluation.terminal import duration
 
 COLOURS: dict[Moment, str] = {"before": "#9ca3af", "after": "#2563eb"}
 MOMENTS: tuple[Moment, ...] = ("before", "after")
@@ -25,37 +23,7 @@ _SUCCESS = "#bbf7d0"
 _PHASE_COLOURS = ("#fde68a", "#fdba74", "#f97316", "#c2410c", "#7c2d12")
 _SERIES = ("#2563eb", "#c2410c", "#0f766e", "#7c3aed")
 _FILMS = 2  # of each outcome and suite
-_GALLERY = 12
 _CURVE_POINTS = 400
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], numeric: int) -> str:
-    """An HTML table of plain text cells, the columns from index ``numeric`` on aligned right."""
-
-    def cells(tag: str, row: Sequence[str]) -> str:
-        return "".join(f"<{tag}{' class=n' if i >= numeric else ''}>{escape(c)}</{tag}>" for i, c in enumerate(row))
-
-    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{cells('th', header)}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def percent(tally: Tally) -> str:
-    return f"{100 * tally.k / tally.n:.0f} %" if tally.n else "-"
-
-
-def interval_text(tally: Tally) -> str:
-    low, high = wilson(tally.k, tally.n)
-    return f"{100 * low:.0f} to {100 * high:.0f} %"
-
-
-def _section(title: str, note: str, body: str) -> str:
-    note_html = f'<p class="note">{escape(note)}</p>' if note else ""
-    return f"<section><h2>{escape(title)}</h2>{note_html}{body}</section>" if body else ""
-
-
-def _bar(label: str, tally: Tally, colour: str) -> charts.Bar:
-    value = tally.k / tally.n if tally.n else 0.0
-    return charts.Bar(label, value, wilson(tally.k, tally.n) if tally.n else None, f"{tally.k}/{tally.n} = {percent(tally)}", colour)
 
 
 def tiles(run: RunData) -> str:
@@ -66,13 +34,19 @@ def tiles(run: RunData) -> str:
     for label, suites in (("in distribution", ("id",)), ("held out, four suites", HELD_OUT)):
         total = pooled(s, suites, moment)
         if total.n:
-            shown.append((percent(total), f"{label}: {total.k}/{total.n}, {interval_text(total)}"))
+            shown.append((markup.percent(total), f"{label}: {total.k}/{total.n}, {markup.interval_text(total)}"))
     rejected = sum(s.rejected.values())
     shown.append((f"{s.accepted:,}", f"scenes accepted, {rejected:,} refused"))
+    tests = sum(s.diagnoses.values())
+    if s.rounds:
+        practised = sum(m.get("new", 0) for m in s.modes)
+        shown.append((str(s.rounds), f"round{'s' if s.rounds != 1 else ''}, {practised} difficulty modes found"))
+    if tests:
+        shown.append((f"{s.diagnoses.get('confirmed', 0)} of {tests}", "diagnoses confirmed by a control test"))
     planner = _planner(run)
     if planner:
         total = Tally(sum(t.k for t in planner.values()), sum(t.n for t in planner.values()))
-        shown.append((percent(total), f"planner success, {total.k:,}/{total.n:,}"))
+        shown.append((markup.percent(total), f"planner success, {total.k:,}/{total.n:,}"))
     shown.append((duration(s.wall_s), f"wall time, {s.sim_steps / 1e6:.1f} M physics steps"))
     shown.append((str(sum(s.compiles_per_round)), "compilations after the start"))
     return "".join(f'<div class="tile"><b>{escape(a)}</b><span>{escape(b)}</span></div>' for a, b in shown)
@@ -81,32 +55,38 @@ def tiles(run: RunData) -> str:
 def suites(run: RunData) -> str:
     body = []
     for family, by_suite in run.summary.suites.items():
-        groups = [[_bar(name, m[moment], COLOURS[moment]) for moment in MOMENTS if moment in m] for name, m in by_suite.items() if m]
+        groups = [
+            [markup.bar(name, m[moment], COLOURS[moment], run.interval(family, name, moment)) for moment in MOMENTS if moment in m]
+            for name, m in by_suite.items()
+            if m
+        ]
         if not groups:
             continue
         present: list[Moment] = [moment for moment in MOMENTS if any(moment in by_moment for by_moment in by_suite.values())]
-        key = "".join(f'<i style="background:{COLOURS[m]}"></i>{m} training' for m in present) if len(present) > 1 else ""
-        rows = []
-        for name, m in by_suite.items():
-            for moment in MOMENTS:
-                if moment not in m:
-                    continue
-                change = _change(run, family, name) if moment == "after" else ""
-                rows.append((name, moment, f"{m[moment].k}/{m[moment].n}", percent(m[moment]), interval_text(m[moment]), change))
-        header = ["suite", "moment", "k/n", "success", "95 % interval", "change, paired 95 %"]
-        if not any(row[5] for row in rows):
-            header, rows = header[:5], [row[:5] for row in rows]
-        body.append(f"<h3>{escape(family)}</h3>" + (f'<div class="key">{key}</div>' if key else ""))
-        body.append(charts.bar_chart(groups, f"success by suite, {family}") + table(header, rows, 2))
-    note = "One rollout for each suite scene and seed. Whiskers are 95 % Wilson intervals."
-    return _section("Success by suite", note, "".join(body))
+        key = markup.key([f"{m} the rounds" for m in present], [COLOURS[m] for m in present]) if len(present) > 1 else ""
+        rows = [(name, *(_rate(run, family, name, moment) for moment in present), _change(run, family, name)) for name in by_suite]
+        header = ["suite", *present, "change, points"]
+        if not any(row[-1] for row in rows):
+            header, rows = header[:-1], [row[:-1] for row in rows]
+        body.append(f"<h3>{escape(family)}</h3>" + key)
+        body.append(charts.bar_chart(groups, f"success by suite, {family}") + markup.table(header, rows, 1))
+    note = "One rollout for each suite scene and seed. Ranges are 95 %: Wilson's or, where a scene has several rollouts, over scenes."
+    if run.changes:
+        note += " The change is paired scene by scene (sign-flip test); where its interval holds 0, nothing is shown to have changed."
+    return markup.section("Success by suite", note, "".join(body))
+
+
+def _rate(run: RunData, family: str, suite: str, moment: Moment) -> str:
+    found = run.summary.suites[family][suite].get(moment)
+    if found is None:
+        return ""
+    return f"{found.k}/{found.n} = {markup.percent(found)} ({markup.interval_text(found, run.interval(family, suite, moment))})"
 
 
 def _change(run: RunData, family: str, suite: str) -> str:
     """Mean change over the scenes that were measured at both moments, with its sign-flip interval."""
-    rows = [r for split in sorted({r.split for r in run.records}) for r in before_and_after(run.records, split)]
-    found = next((r.difference for r in rows if (r.family, r.suite) == (family, suite)), None)
-    return f"{100 * found.mean:+.0f} ({100 * found.low:+.0f} to {100 * found.high:+.0f}) points" if found else ""
+    found = next((r.difference for r in run.changes if (r.family, r.suite) == (family, suite)), None)
+    return markup.points(found.mean, found.low, found.high) if found else ""
 
 
 def _latest(run: RunData) -> list[EvalRecord]:
@@ -134,7 +114,7 @@ def failures(run: RunData) -> str:
     note = "A failed rollout counts at the first phase it never met, from the approach to the release."
     if flagged:
         note += f" {flagged} of {len(records)} rollouts ended with a simulator flag (NaN or contact overflow) and count as failures."
-    return _section("Where rollouts fail", note, charts.stacked_chart(list(rows.items()), names, colours, "failures by phase"))
+    return markup.section("Where rollouts fail", note, charts.stacked_chart(list(rows.items()), names, colours, "failures by phase"))
 
 
 def films(run: RunData) -> str:
@@ -157,7 +137,7 @@ def films(run: RunData) -> str:
         if strips:
             body.append(f"<h3>{escape(f'{family}: {suite}' if several else suite)}</h3>" + "".join(strips))
     note = "Evenly spaced control steps from the first to the last; under each frame its step and the furthest phase met so far."
-    return _section("Film strips", note, "".join(body))
+    return markup.section("Film strips", note, "".join(body))
 
 
 def _film(r: EvalRecord, source: str) -> str:
@@ -174,9 +154,9 @@ def _planner(run: RunData) -> dict[str, Tally]:
     """Planner successes by category; a later row of a category replaces an earlier one."""
     out = {}
     for row in run.of_kind("planner"):
-        k, n = number(row.get("k")), number(row.get("n"))
-        if k is not None and n is not None and 0 <= k <= n:
-            out[str(row.get("category"))] = Tally(int(k), int(n))
+        found = tally(row.get("k"), row.get("n"))
+        if found is not None:
+            out[str(row.get("category"))] = found
     return out
 
 
@@ -184,9 +164,11 @@ def planner(run: RunData) -> str:
     tallies = _planner(run)
     if not tallies:
         return ""
-    groups = [[_bar(name, t, _TEAL)] for name, t in sorted(tallies.items(), key=lambda item: (-item[1].k / max(item[1].n, 1), item[0]))]
+    groups = [
+        [markup.bar(name, t, _TEAL)] for name, t in sorted(tallies.items(), key=lambda item: (-item[1].k / max(item[1].n, 1), item[0]))
+    ]
     note = "Share of scenes that the scripted planner solves, by the category of the target; demonstrations are its certified successes."
-    return _section("Planner by category", note, charts.bar_chart(groups, "planner success by category"))
+    return markup.section("Planner by category", note, charts.bar_chart(groups, "planner success by category"))
 
 
 def training(run: RunData) -> str:
@@ -201,7 +183,7 @@ def training(run: RunData) -> str:
     series = [(name, _thin(points), colour) for (name, points), colour in zip(curves.items(), _SERIES, strict=False)]
     if not series:
         return ""
-    return _section("Training loss", "", charts.line_chart(series, "training step", "training loss"))
+    return markup.section("Training loss", "", charts.line_chart(series, "training step", "training loss"))
 
 
 def _thin(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -211,51 +193,10 @@ def _thin(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return [(sum(x for x, _ in p) / len(p), sum(y for _, y in p) / len(p)) for p in pieces]
 
 
-def gallery(run: RunData) -> str:
-    figures = []
-    for row in run.of_kind("scene"):
-        source = run.image(row.get("file"))
-        if source is None or len(figures) == _GALLERY:
-            continue
-        caption = escape(charts.shorten(str(row.get("instruction", "")), 120))
-        figures.append(f'<figure><img alt="scene" src="{source}"><figcaption>{caption}</figcaption></figure>')
-    return _section(
-        "Scenes", "Training scenes as their programs built them.", f'<div class="gallery">{"".join(figures)}</div>' if figures else ""
-    )
-
-
-def costs(run: RunData) -> str:
-    """Refused scenes by reason beside time by stage."""
-    parts = []
-    if run.summary.rejected:
-        total = run.summary.accepted + sum(run.summary.rejected.values())
-        rows = [
-            (reason, f"{n:,}", f"{100 * n / total:.1f} %")
-            for reason, n in sorted(run.summary.rejected.items(), key=lambda x: (-x[1], x[0]))
-        ]
-        rows.append(("accepted", f"{run.summary.accepted:,}", f"{100 * run.summary.accepted / total:.1f} %"))
-        parts.append(f"<div><h3>Scenes by outcome of the checks</h3>{table(('reason', 'scenes', 'share'), rows, 1)}</div>")
-    stages = []
-    for row in run.of_kind("stage"):
-        wall, done, compiles = number(row.get("wall_s")), number(row.get("done")), number(row.get("compiles"))
-        if wall is None:
-            continue
-        rate = rate_text(done / wall, str(row.get("unit", "items"))) if done and wall > 0 else ""
-        stages.append((str(row.get("name", "")), duration(wall), rate, "" if compiles is None else f"{compiles:.0f}"))
-    if stages:
-        parts.append(f"<div><h3>Time by stage</h3>{table(('stage', 'wall time', 'rate', 'compilations'), stages, 1)}</div>")
-    rounds = run.summary.compiles_per_round
-    if rounds:
-        rows = [(str(i), str(n)) for i, n in enumerate(rounds)]
-        parts.append(f"<div><h3>Compilations by round, after the start</h3>{table(('round', 'compilations'), rows, 1)}</div>")
-    return _section("Cost and refusals", "", f'<div class="columns">{"".join(parts)}</div>' if parts else "")
-
-
 def configuration(run: RunData) -> str:
     if not run.config:
         return ""
     text = escape(json.dumps(run.config, indent=2, sort_keys=True, ensure_ascii=False))
-    return _section("Configuration", "", f"<details><summary>Resolved configuration and versions</summary><pre>{text}</pre></details>")
-
-
-SECTIONS: tuple[Callable[[RunData], str], ...] = (suites, failures, planner, training, costs, films, gallery, configuration)
+    return markup.section(
+        "Configuration", "", f"<details><summary>Resolved configuration and versions</summary><pre>{text}</pre></details>"
+    )

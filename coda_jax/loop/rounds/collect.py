@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from coda_jax.agents.base import Case, Outcome, Trial
-from coda_jax.evaluation.trials import success_rate
+from coda_jax.evaluation.trials import success_interval, success_rate
 from coda_jax.loop import cloning, demonstrations, parts
 from coda_jax.loop.journal import file_sha256
 from coda_jax.loop.rounds import outcomes as stored
@@ -87,10 +87,20 @@ def run_stage(run: Run, round_number: int) -> Finished:
         scenes.add(base.spec, "seed", round_number)
     for made in variants:
         scenes.add_made(made, "novelty", round_number)
-    k, n = success_rate(outcomes[: len(bases) * config.rounds.collect])
-    vk, vn = success_rate(outcomes[len(bases) * config.rounds.collect :])
+    fresh, edited = outcomes[: len(bases) * config.rounds.collect], outcomes[len(bases) * config.rounds.collect :]
+    (k, n), (vk, vn) = success_rate(fresh), success_rate(edited)
     run.say(f"round {round_number}: {k}/{n} on fresh training scenes, {vk}/{vn} on edited ones")
-    run.metrics.write("collect", round=round_number, k=k, n=n, edited_k=vk, edited_n=vn, refused=batch.refused)
+    run.metrics.write(
+        "collect",
+        round=round_number,
+        k=k,
+        n=n,
+        interval=success_interval(fresh),
+        edited_k=vk,
+        edited_n=vn,
+        edited_interval=success_interval(edited),
+        refused=batch.refused,
+    )
     assert run.state.checkpoint is not None
     episodes = rows.episode_rows(outcomes, "collect", round_number, run.state.checkpoint, path)
     return Finished(

@@ -162,6 +162,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
             ready = [t for t in tests if t.counts]
             for test, result in zip(ready, judged(run, [t.counts for t in ready]), strict=True):
                 test.result = result
+    run.metrics.write("construction", round=round_number, stage="control", valid=len(batch.made), refused=batch.refused)
     scenes = rows.SceneRows(recall.scene_ids(run.memory))
     results, versions = [], []
     for test in tests:

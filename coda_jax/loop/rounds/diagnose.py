@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from coda_jax.agents.base import Case, Diagnosis, Outcome, Trial
 from coda_jax.agents.scripted.diagnoser import DiagnoserSettings, ScriptedDiagnoser, arms_of
 from coda_jax.loop import cloning
-from coda_jax.loop.rounds import collect, recall, rows
+from coda_jax.loop.rounds import collect, evidence, recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.run import Finished, Run
 from coda_jax.memory import rows as memory_rows
@@ -78,6 +78,11 @@ def run_stage(run: Run, round_number: int) -> Finished:
             shares=dict(diagnosis.evidence.shares),
             margins={n: [m.value, m.step, m.threshold, m.unit] for n, m in diagnosis.evidence.margins.items()},
         )
+    findings = [
+        evidence.Finding(first + position, merged.assignments.get(first + position), case, diagnosis)
+        for (position, case), diagnosis in zip(failures, diagnoses, strict=True)
+    ]
+    evidence.draw_clips(run, round_number, cases, findings)
     counts = Counter(d.factor for d in diagnoses)
     run.say(f"round {round_number}: {len(diagnoses)} failures diagnosed: " + ", ".join(f"{f} {n}" for f, n in sorted(counts.items())))
     episodes = rows.episode_rows(reverts, "revert", round_number, run.state.checkpoint, None)

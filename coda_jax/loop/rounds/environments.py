@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coda_jax.loop import cloning, demonstrations, parts
 from coda_jax.loop.journal import Environment, file_sha256
-from coda_jax.loop.rounds import collect, recall, rows
+from coda_jax.loop.rounds import collect, evidence, recall, rows
 from coda_jax.loop.rounds.certify import certify
 from coda_jax.loop.rounds.proposals import PROPOSERS, Ask, Proposal
 from coda_jax.loop.rounds.rollouts import Rollouts
@@ -85,8 +85,9 @@ def run_stage(run: Run, round_number: int) -> Finished:
         demos=demos,
         unsolved=len(unsolved),
         refused=batch.refused,
-        verbs=[[p.made.verbs[0][0], p.made.verbs[0][1]] for p, _ in accepted if p.made.verbs],
+        verbs=[[*p.made.verbs[0], p.origin] for p, _ in accepted if p.made.verbs],
     )
+    evidence.draw_environments(run, round_number, [p for p, _ in accepted])
     rejected = dict(changes["rejected"])
     for reason, n in (batch.refused | {"planner": len(unsolved)}).items():
         if n:

@@ -9,7 +9,7 @@ import numpy as np
 
 from coda_jax.agents.base import Outcome, Trial
 from coda_jax.evaluation.statistics import paired_difference
-from coda_jax.evaluation.trials import success_rate
+from coda_jax.evaluation.trials import rate_interval, success_rate
 from coda_jax.loop import cloning, schedule, seed_scenes
 from coda_jax.loop.journal import Environment
 from coda_jax.loop.rounds import recall, rows
@@ -104,6 +104,16 @@ def run_after(run: Run, round_number: int, block: int) -> Finished:
     if ended.start:
         added += _values(run, round_number, environments, controls, before, k_after)
     run.say(f"round {round_number}: {_summary(run, environments, before, k_after)}; {ended.reason}")
+    run.metrics.write(
+        "measure",
+        round=round_number,
+        block=block,
+        updates=block * config.rounds.steps,
+        environments=_change(environments, before, k_after, n),
+        controls=_change(controls, before, k_after, n),
+        ended=ended.start,
+        reason=ended.reason,
+    )
     changes = {"ended_rounds": round_number} if ended.start else {}
     return Finished({"done": len(outcomes), "unit": "rollouts"}, added, changes, rollouts.physics_steps, rollouts.count)
 
@@ -111,11 +121,23 @@ def run_after(run: Run, round_number: int, block: int) -> Finished:
 def _summary(run: Run, environments: list[Environment], before: dict[str, int], after: dict[str, int]) -> str:
     if not environments:
         return "no environments"
-    n = run.config.rounds.rollouts
-    d = paired_difference([(after[e.scene_id] - before[e.scene_id]) / n for e in environments])
-    k0, k1 = (sum(c[e.scene_id] for e in environments) for c in (before, after))
-    total = n * len(environments)
-    return f"{k0}/{total} -> {k1}/{total} on its environments, {100 * d.mean:+.0f} points ({100 * d.low:+.0f} .. {100 * d.high:+.0f})"
+    found = _change(environments, before, after, run.config.rounds.rollouts)
+    mean, low, high = found["change"]
+    return (
+        f"{found['before']}/{found['n']} -> {found['after']}/{found['n']} on its environments, "
+        f"{100 * mean:+.0f} points ({100 * low:+.0f} .. {100 * high:+.0f})"
+    )
+
+
+def _change(scenes: list[Environment], before: dict[str, int], after: dict[str, int], n: int) -> dict[str, Any]:
+    """Successes of ``n`` rollouts a scene before and after, each with its interval over scenes, and the paired change."""
+    if not scenes:
+        return {}
+    first, second = ([c[e.scene_id] for e in scenes] for c in (before, after))
+    change = paired_difference([(b - a) / n for a, b in zip(first, second, strict=True)])
+    found: dict[str, Any] = {"scenes": len(scenes), "n": n * len(scenes), "before": sum(first), "after": sum(second)}
+    found |= {f"{name}_interval": rate_interval(k, n) for name, k in (("before", first), ("after", second))}
+    return found | {"change": [change.mean, change.low, change.high]}
 
 
 def _decide(

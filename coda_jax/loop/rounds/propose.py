@@ -95,9 +95,17 @@ def run_stage(run: Run, round_number: int) -> Finished:
         mode = search.mode
         run.say(f"round {round_number}: {mode.factor}, {mode.phase}, {mode.cause}: {search.program.edits[0].verb} at {shown}")
         run.metrics.write(
-            "program", round=round_number, mode=mode.mode_id, verb=search.program.edits[0].verb, levels=counts, level=search.level(least)
+            "program",
+            round=round_number,
+            mode=mode.mode_id,
+            factor=mode.factor,
+            phase=mode.phase,
+            cause=mode.cause,
+            verb=search.program.edits[0].verb,
+            levels=counts,
+            level=search.level(least),
         )
-    run.metrics.write("construction", round=round_number, valid=len(batch.made), refused=batch.refused)
+    run.metrics.write("construction", round=round_number, stage="propose", valid=len(batch.made), refused=batch.refused)
     episodes = rows.episode_rows(outcomes, "search", round_number, run.state.checkpoint, None)
     return Finished(
         {"done": len(outcomes), "unit": "rollouts"},
