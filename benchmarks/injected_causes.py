@@ -125,7 +125,7 @@ def diagnose_case(bench: Bench, case: str) -> None:
             seen.add(c.spec.scene_id)
             failures.append(c)
     failures = failures[: _FAILURES.value]
-    settings = DiagnoserSettings(config.diagnose.rerollouts, config.diagnose.least_gain, config.diagnose.regression_weight)
+    settings = settings.build(DiagnoserSettings, chosen)
     k, n = success_rate(outcomes)
     with bench.rollouts.runner("revert", 900, 5 * settings.rerollouts * len(failures), f"{case}: diagnose") as rollout_fn:
         diagnoses = ScriptedDiagnoser(settings).diagnose(failures, cases, rollout_fn)

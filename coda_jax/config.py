@@ -132,9 +132,10 @@ def default(preset: str = "cpu") -> Config:
                 "warmup": 50,
             },
             "diagnose": {
-                "failures": 24,  # most failures diagnosed in a round
-                "rerollouts": 4,  # of each arm of a diagnosis
-                "least_gain": 0.25,  # success that reverting must bring, else the cause is EXECUTION
+                "failures": 20,  # most failures diagnosed in a round
+                "rerollouts": 8,  # of each arm of a diagnosis
+                "least_gain": 0.2,  # success that reverting must bring, else the cause is EXECUTION
+                "sure": 0.9,  # probability with which it must bring any
                 "regression_weight": 0.5,  # how much the round's regression counts beside the re-rollouts
             },
             "engine": {
@@ -350,6 +351,7 @@ AT_LEAST: dict[str, float] = {
     "diagnose.failures": 1,
     "diagnose.rerollouts": 1,
     "diagnose.least_gain": 0,
+    "diagnose.sure": 0,
     "diagnose.regression_weight": 0,
     "engine.modes": 1,
     "engine.scenes": 1,

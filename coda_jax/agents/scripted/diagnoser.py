@@ -10,22 +10,27 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+import numpy as np
+from scipy.special import betainc
+
 from coda_jax.agents.base import FACTORS, SPEC_FACTOR, Case, Diagnosis, Evidence, Outcome, RolloutFn, SceneFactor, Trial
 from coda_jax.agents.scripted import causes
 from coda_jax.scenes.edits.lock import edited_factors, reverted
 from coda_jax.scenes.edits.room import trouble
 from coda_jax.scenes.spec import SceneSpec
 
+_GRID = 2_000
 AS_IT_IS, EVERYTHING = "as it is", "everything"
 
 
 @dataclasses.dataclass(frozen=True)
 class DiagnoserSettings:
-    """rerollouts: of each arm. least_gain: success that reverting must bring, else the failure is EXECUTION. regression_weight: how much
-    the regression's shares count beside the re-rollouts (0: not at all)."""
+    """rerollouts: of each arm. least_gain: success that reverting must bring, and sure: probability with which it must bring any, else the
+    failure is EXECUTION. regression_weight: how much the regression's shares count beside the re-rollouts (0: not at all)."""
 
     rerollouts: int
     least_gain: float
+    sure: float
     regression_weight: float
 
 
@@ -52,6 +57,14 @@ def arms_of(case: Case) -> dict[str, SceneSpec]:
 def rate(k: int, n: int) -> float:
     """Posterior mean of a success rate under Jeffreys' prior: few rollouts never say 0 or 1."""
     return (k + 0.5) / (n + 1.0)
+
+
+def surely_better(better: tuple[int, int], worse: tuple[int, int]) -> float:
+    """P(p > q) after (k, n) successes of each, p and q independent under Jeffreys' prior; by the midpoint rule, good to 1e-3."""
+    x = (np.arange(_GRID) + 0.5) / _GRID
+    (k, n), (j, m) = better, worse
+    density = np.exp((k - 0.5) * np.log(x) + (n - k - 0.5) * np.log1p(-x))
+    return float(np.sum(density * betainc(j + 0.5, m - j + 0.5, x)) / np.sum(density))
 
 
 class ScriptedDiagnoser:
@@ -86,13 +99,15 @@ class ScriptedDiagnoser:
         now = rate(*counts[AS_IT_IS])
         gains = {arm: rate(*c) - now for arm, c in counts.items() if arm != AS_IT_IS}
         everything = max(gains.get(EVERYTHING, 0.0), 0.0)
-        if max(gains.values(), default=0.0) < self._settings.least_gain:
-            return Diagnosis("EXECUTION", phase, "", 1.0 - max(max(gains.values(), default=0.0), 0.0), evidence)
+        chances = {arm: surely_better(counts[arm], counts[AS_IT_IS]) for arm in gains}
+        helping = [arm for arm in gains if gains[arm] >= self._settings.least_gain and chances[arm] >= self._settings.sure]
+        if not helping:
+            return Diagnosis("EXECUTION", phase, "", 1.0 - max(chances.values(), default=0.0), evidence)
         factors: list[SceneFactor] = [f for f in FACTORS if f in gains]
         if not factors:  # one factor differs, or no mixture was fair: the regression's word, else the first
             differing: list[SceneFactor] = [f for f in FACTORS if SPEC_FACTOR[f] in edited_factors(case.base, case.spec)]
             factor = max(differing, key=lambda f: shares.get(f, 0.0))
-            return Diagnosis(factor, phase, model.cause(case, factor), min(1.0, gains[EVERYTHING]), evidence)
+            return Diagnosis(factor, phase, model.cause(case, factor), chances[EVERYTHING], evidence)
         scores = {f: max(gains[f], 0.0) + self._settings.regression_weight * everything * shares.get(f, 0.0) for f in factors}
         chosen: SceneFactor = max(factors, key=lambda f: scores[f])  # ties: the order of FACTORS
         total = sum(scores.values())

@@ -42,7 +42,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
     assert state is not None and run.state.checkpoint is not None, "cloning commits its last state"
     cases = collect.cases(run, round_number)
     failures = chosen_failures(run, cases)
-    settings = DiagnoserSettings(config.diagnose.rerollouts, config.diagnose.least_gain, config.diagnose.regression_weight)
+    settings = settings.build(DiagnoserSettings, chosen)
     rollouts = Rollouts(run, state.ema)
     total = sum(len(arms_of(case)) for _, case in failures) * settings.rerollouts
     reverts: list[Outcome] = []

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from coda_jax.agents.base import Case, Measured, Outcome, Trial
-from coda_jax.agents.scripted.diagnoser import AS_IT_IS, EVERYTHING, DiagnoserSettings, ScriptedDiagnoser, arms_of
+from coda_jax.agents.scripted.diagnoser import AS_IT_IS, EVERYTHING, DiagnoserSettings, ScriptedDiagnoser, arms_of, surely_better
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.edits.lock import edited_factors
 from coda_jax.scenes.edits.room import trouble
@@ -17,7 +17,7 @@ from coda_jax.scenes.measures import measure
 from coda_jax.scenes.spec import SceneSpec
 
 TRAIN = Catalogue("train")
-SETTINGS = DiagnoserSettings(rerollouts=4, least_gain=0.25, regression_weight=0.5)
+SETTINGS = DiagnoserSettings(rerollouts=8, least_gain=0.2, sure=0.9, regression_weight=0.5)
 
 
 def world(chance: Callable[[SceneSpec], float]):
@@ -100,6 +100,12 @@ def test_an_unchanged_factor_is_not_rolled_out_again(scenes):
     arms = arms_of(Case(base, outcome(Trial(made, (0, 0)), False)))
     assert set(arms) == {AS_IT_IS, EVERYTHING}
     assert arms[EVERYTHING] == base
+
+
+@pytest.mark.parametrize(("better", "worse", "low", "high"), [((8, 8), (0, 8), 0.999, 1.0), ((4, 8), (4, 8), 0.499, 0.501), ((6, 8), (2, 8), 0.96, 0.99)])
+def test_the_chance_that_one_rate_is_higher(better, worse, low, high):
+    assert low <= surely_better(better, worse) <= high
+    assert surely_better(better, worse) + surely_better(worse, better) == pytest.approx(1.0, abs=2e-3)
 
 
 def test_a_mixture_that_is_no_fair_task_is_no_arm(scenes):
