@@ -11,7 +11,7 @@ import dataclasses
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,23 @@ import numpy as np
 from absl import app, flags, logging
 
 from coda_jax import runtime
+from coda_jax.agents.base import FACTORS, SPEC_FACTOR, Case, Trial
+from coda_jax.evaluation.trials import by_scene, success_rate
+from coda_jax.loop import cloning, parts
+from coda_jax.loop import workdir as folders
+from coda_jax.loop.rounds.diagnose import chosen_failures
+from coda_jax.loop.rounds.rollouts import Rollouts
+from coda_jax.loop.rounds.variants import Base, Batch, Made, seed_of, verified
+from coda_jax.loop.run import opened
+from coda_jax.loop.seed_scenes import SceneSource
+from coda_jax.scenes.edits.record import EditError
+from coda_jax.scenes.edits.room import trouble
+from coda_jax.scenes.edits.task import called
+from coda_jax.scenes.edits.verbs import VERBS, applicable, apply_edit
+from coda_jax.scenes.families import goal_expression, read_goal, scaled_assets
+from coda_jax.scenes.language import templates
+from coda_jax.scenes.leakage import HeldOutContent
+from coda_jax.scenes.spec import Role, SceneSpec
 
 _RUN = flags.DEFINE_string("run", "runs/quickstart", "Run folder whose policy is diagnosed.")
 _FOLDER = flags.DEFINE_string("folder", "runs/injected", "Where results are kept.")
@@ -29,20 +46,59 @@ _TABLES = flags.DEFINE_bool("tables", False, "Print the tables of the results th
 
 MILD = 0.2  # magnitude of the decoys
 LABELLINGS = 200
-# case: the hard edits; truth is their factors
-CASES: dict[str, tuple[tuple[str, float], ...]] = {
-    "approach_obstacle": (("approach_obstacle", 1.0),),
-    "reach": (("reach", 1.0),),
-    "support_height": (("support_height", 1.0),),
-    "size": (("size", 1.0),),
-    "mass": (("mass", 1.0),),
-    "friction": (("friction", 1.0),),
-    "target_swap": (("target_swap", 1.0),),
-    "goal_swap": (("goal_swap", 1.0),),
-    "mixture": (("clutter", 1.0), ("mass", 1.0)),
-    "none": (),
-}
+HARD = 0.15  # success that a case must cost against "none", or nothing was made hard and its failures are not counted
 CANDIDATES = 96  # base scenes offered to each case
+Change = Callable[[Any, SceneSpec], SceneSpec | None]  # (catalogue, scene) -> harder scene, None where it does not apply
+
+
+def _verb(name: str, magnitude: float = 1.0) -> Change:
+    def change(catalogue: Any, spec: SceneSpec) -> SceneSpec | None:
+        bound = applicable(spec, name, catalogue, magnitude)
+        return None if bound is None else apply_edit(spec, name, bound, magnitude, 0, catalogue)
+
+    return change
+
+
+def _target_is(**fields: float) -> Change:
+    """The target with attributes beyond what the verbs allow: a cause must hurt to be found."""
+
+    def change(catalogue: Any, spec: SceneSpec) -> SceneSpec:
+        target = read_goal(spec).target
+        objects = tuple(dataclasses.replace(o, **fields) if o.object == target else o for o in spec.attributes.objects)
+        return dataclasses.replace(spec, attributes=dataclasses.replace(spec.attributes, objects=objects))
+
+    return change
+
+
+def _beside_support(catalogue: Any, spec: SceneSpec) -> SceneSpec | None:
+    """Another goal over the same things, of the pair that the validation suite holds out; nothing is trained on it here."""
+    assets, goal = scaled_assets(spec), read_goal(spec)
+    found = next((n for n, a in assets.items() if a.kind == "support" and spec.placement(goal.target).support != n), None)
+    if found is None or goal.relation == "beside":
+        return None
+    roles = tuple(r for r in spec.task.roles if r.role != "reference")
+    task = dataclasses.replace(
+        spec.task,
+        instruction=templates("beside", "train")[0].render(called(spec, goal.target), called(spec, found)),
+        goal=goal_expression("beside", goal.target, found, assets[goal.target], assets[found]),
+        roles=(*roles, Role(found, "reference")),
+    )
+    return dataclasses.replace(spec, task=task)
+
+
+# case: what is made hard, by factor; tasks are changed first, since the others are about the task's own target
+CASES: dict[str, dict[str, tuple[Change, ...]]] = {
+    "support_height": {"SPATIAL": (_verb("support_height"),)},
+    "reach": {"SPATIAL": (_verb("reach"), _verb("distance"))},
+    "crowd": {"SPATIAL": (_verb("approach_obstacle"), _verb("clutter"))},
+    "size": {"ATTRIBUTE": (_verb("size"),)},
+    "mass": {"ATTRIBUTE": (_target_is(mass_kg=1.8),)},
+    "friction": {"ATTRIBUTE": (_target_is(friction=0.06),)},
+    "goal": {"TASK": (_beside_support,)},
+    "goal_swap": {"TASK": (_verb("goal_swap"),)},
+    "mixture": {"SPATIAL": (_verb("support_height"),), "ATTRIBUTE": (_target_is(mass_kg=1.8),)},
+    "none": {},
+}
 
 
 @dataclasses.dataclass
@@ -66,90 +122,59 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
 def truth_of(case: str) -> list[str]:
     """Factors that were made hard; EXECUTION where none was."""
-    from coda_jax.agents.base import DIAGNOSED
-    from coda_jax.scenes.edits.verbs import VERBS
-
-    return sorted({DIAGNOSED[VERBS[verb].factor] for verb, _ in CASES[case]}) or ["EXECUTION"]
+    return sorted(CASES[case]) or ["EXECUTION"]
 
 
 def injected(bench: Bench, case: str, base: Any) -> Any:
-    """The base with the case's hard edits and one mild edit of every other factor, or None where an edit does not apply."""
-    from coda_jax.loop.rounds.variants import Made, seed_of
-    from coda_jax.scenes.edits.record import EditError
-    from coda_jax.scenes.edits.verbs import VERBS, applicable, apply_edit
-    from coda_jax.scenes.spec import FACTORS
-
+    """The base with the case's hard changes and one mild edit of every other factor, or None where a hard one does not apply."""
     rng = np.random.default_rng(np.random.SeedSequence([seed_of("injected", case, base.number)]))
-    hard = CASES[case]
     spec, verbs = base.spec, []
-    # task first: what the other verbs move depends on who the target is
-    steps = [(v, m) for v, m in hard if VERBS[v].factor == "task"]
     for factor in FACTORS:
-        own = [(v, m) for v, m in hard if VERBS[v].factor == factor]
-        if factor != "task" and own:
-            steps += own
-        if not own:
-            steps.append((str(rng.choice([n for n, v in VERBS.items() if v.factor == factor])), MILD))
-    for verb, magnitude in steps:
-        bound = applicable(spec, verb, bench.run.train, magnitude, 0)
-        if bound is None:
-            if (verb, magnitude) in hard:
+        hard = CASES[case].get(factor, ())
+        for change in hard:
+            changed = change(bench.run.train, spec)
+            if changed is None:
                 return None
-            continue
-        try:
-            spec = apply_edit(spec, verb, bound, magnitude, 0, bench.run.train)
-        except EditError:
-            return None
-        verbs.append((verb, magnitude))
+            spec = changed
+            verbs.append((case, 1.0))
+        if not hard:
+            own = [n for n, v in VERBS.items() if v.factor == SPEC_FACTOR[factor]]
+            name = str(rng.choice(own))
+            try:
+                bound = applicable(spec, name, bench.run.train, MILD)
+                if bound is not None:
+                    spec = apply_edit(spec, name, bound, MILD, 0, bench.run.train)
+                    verbs.append((name, MILD))
+            except (EditError, HeldOutContent):  # the held-out goal may not be edited further
+                continue
     return Made(base, spec, tuple(verbs), None) if verbs else None
 
 
 def diagnose_case(bench: Bench, case: str) -> None:
-    """Build scenes of a case, roll out, diagnose its failures, store one row for each."""
-    from coda_jax.agents.base import Case, Trial
-    from coda_jax.agents.scripted.diagnoser import DiagnoserSettings, ScriptedDiagnoser
-    from coda_jax.evaluation.trials import success_rate
-    from coda_jax.loop.rounds.variants import Batch, verified
+    """Build scenes of a case, roll out, diagnose its failures, store one row for each.
 
-    config, batch = bench.run.config, Batch()
-    candidates = [m for m in (injected(bench, case, b) for b in bench.bases) if m is not None]
-    made = verified(bench.run, candidates, batch, 0)
+    Physics is not asked whether a scene is fair: some are not, on purpose. Their geometry is.
+    """
+    config = bench.run.config
+    made = [m for m in (injected(bench, case, b) for b in bench.bases) if m is not None and trouble(m.spec) is None]
     trials = [Trial(m.spec, (m.base.number, r)) for m in made for r in range(2)]
     with bench.rollouts.runner("collect", 900, len(trials), f"{case}: scenes") as rollout_fn:
         outcomes = rollout_fn(trials)
     cases = [Case(m.base.spec, o) for i, m in enumerate(made) for o in outcomes[2 * i : 2 * i + 2]]
-    seen: set[str] = set()
-    failures = []
-    for c in cases:
-        if not c.outcome.success and not c.outcome.health and c.spec.scene_id not in seen:
-            seen.add(c.spec.scene_id)
-            failures.append(c)
-    failures = failures[: _FAILURES.value]
-    settings = settings.build(DiagnoserSettings, chosen)
+    failures = [c for _, c in chosen_failures(cases, _FAILURES.value)]
     k, n = success_rate(outcomes)
-    with bench.rollouts.runner("revert", 900, 5 * settings.rerollouts * len(failures), f"{case}: diagnose") as rollout_fn:
-        diagnoses = ScriptedDiagnoser(settings).diagnose(failures, cases, rollout_fn)
+    with bench.rollouts.runner("revert", 900, 5 * config.diagnose.rerollouts * len(failures), f"{case}: diagnose") as rollout_fn:
+        diagnoses = parts.diagnoser_of(config).diagnose(failures, cases, rollout_fn)
     for c, d in zip(failures, diagnoses, strict=True):
         arms = {arm: list(counts) for arm, counts in d.evidence.rollouts.items()}
-        bench.store(
-            kind="diagnosis",
-            case=case,
-            truth=truth_of(case),
-            factor=d.factor,
-            phase=d.phase,
-            cause=d.cause,
-            confidence=d.confidence,
-            arms=arms,
-            scene_id=c.spec.scene_id,
-        )
+        row = {"factor": d.factor, "phase": d.phase, "cause": d.cause, "confidence": d.confidence, "arms": arms}
+        bench.store(kind="diagnosis", case=case, truth=truth_of(case), scene_id=c.spec.scene_id, **row)
     bench.store(kind="case", case=case, k=k, n=n, scenes=len(made), failures=len(failures))
 
 
 def test_diagnoses(bench: Bench) -> None:
     """Put distinct diagnoses to the control test: true ones name an injected factor, false ones another."""
     from coda_jax.agents.scripted import engine
-    from coda_jax.loop import parts
-    from coda_jax.loop.rounds.variants import Batch
     from coda_jax.loop.verify import control_tested
     from coda_jax.programs.sandbox import Sandbox
     from coda_jax.scenes.generation import evaluate_generation
@@ -180,11 +205,7 @@ def test_diagnoses(bench: Bench) -> None:
 
 def aa_arm(bench: Bench) -> None:
     """Both variants by one verb and magnitude with other seeds, labels at random: how often would that be confirmed?"""
-    from coda_jax.agents.base import Trial
     from coda_jax.evaluation.control_test import aa_labels, control_test
-    from coda_jax.evaluation.trials import by_scene
-    from coda_jax.loop.rounds.variants import Batch, Made, seed_of, verified
-    from coda_jax.scenes.edits.verbs import VERBS, applicable, apply_edit
 
     done = {r["verb"] for r in read(bench.folder) if r["kind"] == "aa"}
     settings = bench.run.config.control
@@ -222,13 +243,13 @@ def aa_arm(bench: Bench) -> None:
 
 def tables(rows: Sequence[dict[str, Any]]) -> str:
     """Markdown: how hard the cases were, the confusion table, verdicts of true and false diagnoses, the A/A arm."""
-    from coda_jax.agents.base import FACTORS
     from coda_jax.evaluation.statistics import wilson
 
     names = [*FACTORS, "EXECUTION"]
     found = [r for r in rows if r["kind"] == "diagnosis"]
     lines = ["| case | truth | success | " + " | ".join(names) + " | right |", "|" + "---|" * (4 + len(names))]
-    right = 0
+    right = counted = 0
+    plain = next((r for r in rows if r["kind"] == "case" and r["case"] == "none"), None)
     for case in CASES:
         own = [r for r in found if r["case"] == case]
         info = next((r for r in rows if r["kind"] == "case" and r["case"] == case), None)
@@ -236,12 +257,17 @@ def tables(rows: Sequence[dict[str, Any]]) -> str:
             continue
         counts = Counter(r["factor"] for r in own)
         good = sum(r["factor"] in r["truth"] for r in own)
-        right += good
+        hard = case == "none" or plain is None or plain["k"] / plain["n"] - info["k"] / info["n"] >= HARD
+        note = "" if hard else ", not hard"
+        right += good * hard
+        counted += len(own) * hard
         cells = " | ".join(str(counts.get(name, 0)) for name in names)
-        lines.append(f"| {case} | {', '.join(truth_of(case))} | {info['k']}/{info['n']} | {cells} | {good}/{len(own)} |")
-    if found:
-        low, high = wilson(right, len(found))
-        lines.append(f"\n{right} of {len(found)} right: {100 * right / len(found):.0f} % ({100 * low:.0f} .. {100 * high:.0f})")
+        lines.append(
+            f"| {case} | {', '.join(truth_of(case))} | {info['k']}/{info['n']} | {cells} | {good}/{len(own)}{'' if hard else ', not hard'} |"
+        )
+    if counted:
+        low, high = wilson(right, counted)
+        lines.append(f"\n{right} of {counted} right: {100 * right / counted:.0f} % ({100 * low:.0f} .. {100 * high:.0f})")
     lines += ["", "| diagnoses | confirmed | refuted | undecided | no scene |", "|---|---|---|---|---|"]
     for true in (True, False):
         verdicts = Counter(r["verdict"] for r in rows if r["kind"] == "test" and r["true"] is true)
@@ -261,12 +287,6 @@ def tables(rows: Sequence[dict[str, Any]]) -> str:
 
 def prepare(run: Any, folder: Path) -> Bench:
     """Fresh scenes after those of every round, of which the policy solves 3 of 4 rollouts: only there can an edit be the cause."""
-    from coda_jax.agents.base import Trial
-    from coda_jax.evaluation.trials import by_scene
-    from coda_jax.loop import cloning
-    from coda_jax.loop.rounds.rollouts import Rollouts
-    from coda_jax.loop.rounds.variants import Base
-    from coda_jax.loop.seed_scenes import SceneSource
 
     state = cloning.restore(run, cloning.template(run.config))
     if state is None:
@@ -291,8 +311,6 @@ def main(arguments: list[str]) -> None:
     if not _TABLES.value:
         logging.set_verbosity(logging.WARNING)
         runtime.setup()
-        from coda_jax.loop import workdir as folders
-        from coda_jax.loop.run import opened
 
         config = folders.read_config(workdir)
         with folders.locked(workdir), opened(config, workdir) as run:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import jax
 
 from coda_jax import config as settings
+from coda_jax.agents.scripted.diagnoser import DiagnoserSettings, ScriptedDiagnoser
 from coda_jax.learning.clone import DivergedError
 from coda_jax.learning.encoders.minilm import TEXT_DIM, EncoderMissingError, TextEncoder
 from coda_jax.learning.policies.flow import FlowPolicy
@@ -54,6 +55,11 @@ def noise_of(config: settings.Config) -> NoiseSettings | None:
 def most_demonstrations(config: settings.Config) -> int:
     """Demonstrations and own successes that the run collects at most."""
     return config.demos.count + config.rounds.count * (config.rounds.environments * config.rounds.demos + config.rounds.own)
+
+
+def diagnoser_of(config: settings.Config) -> ScriptedDiagnoser:
+    chosen = config.diagnose
+    return ScriptedDiagnoser(DiagnoserSettings(chosen.rerollouts, chosen.least_gain, chosen.sure, chosen.regression_weight))
 
 
 def limits_of(config: settings.Config) -> Limits:

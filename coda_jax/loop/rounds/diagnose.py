@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from coda_jax.agents.base import Case, Diagnosis, Outcome, Trial
-from coda_jax.agents.scripted.diagnoser import DiagnoserSettings, ScriptedDiagnoser, arms_of
-from coda_jax.loop import cloning
+from coda_jax.agents.scripted.diagnoser import arms_of
+from coda_jax.loop import cloning, parts
 from coda_jax.loop.rounds import collect, evidence, recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.run import Finished, Run
@@ -17,22 +17,25 @@ from coda_jax.memory.consolidate import consolidate
 from coda_jax.memory.modes import current_modes
 
 
-def chosen_failures(run: Run, cases: list[Case]) -> list[tuple[int, Case]]:
-    """At most ``diagnose.failures`` failed rollouts of edited scenes, one of each scene, with their position among the rollouts.
+def chosen_failures(cases: Sequence[Case], most: int) -> list[tuple[int, Case]]:
+    """At most ``most`` failed rollouts of edited scenes, one of each scene, with their position among the rollouts.
 
-    Scenes whose base the policy solved come first: only there a reversion can show anything.
+    Scenes whose base the policy solved come first, for only there a reversion can show anything; then those that failed most often,
+    for a single failure may be chance.
     """
     solved: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
     for case in cases:
         if case.spec.scene_id == case.base.scene_id and case.outcome.success:
             solved[case.spec.scene_id] += 1
+        failed[case.spec.scene_id] += not case.outcome.success
     found: dict[str, tuple[int, Case]] = {}
     for position, case in enumerate(cases):
         edited = case.spec.scene_id != case.base.scene_id
         if edited and not case.outcome.success and not case.outcome.health:
             found.setdefault(case.spec.scene_id, (position, case))
-    ranked = sorted(found.values(), key=lambda item: (-solved[item[1].base.scene_id], item[0]))
-    return ranked[: run.config.diagnose.failures]
+    ranked = sorted(found.values(), key=lambda item: (not solved[item[1].base.scene_id], -failed[item[1].spec.scene_id], item[0]))
+    return ranked[:most]
 
 
 def run_stage(run: Run, round_number: int) -> Finished:
@@ -41,10 +44,9 @@ def run_stage(run: Run, round_number: int) -> Finished:
     state = cloning.restore(run, cloning.template(config))
     assert state is not None and run.state.checkpoint is not None, "cloning commits its last state"
     cases = collect.cases(run, round_number)
-    failures = chosen_failures(run, cases)
-    settings = settings.build(DiagnoserSettings, chosen)
+    failures = chosen_failures(cases, config.diagnose.failures)
     rollouts = Rollouts(run, state.ema)
-    total = sum(len(arms_of(case)) for _, case in failures) * settings.rerollouts
+    total = sum(len(arms_of(case)) for _, case in failures) * config.diagnose.rerollouts
     reverts: list[Outcome] = []
     with rollouts.runner("revert", round_number, total, "diagnose") as rollout_fn:
 
@@ -53,7 +55,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
             reverts.extend(found)
             return found
 
-        diagnoses = ScriptedDiagnoser(settings).diagnose([c for _, c in failures], cases, watched)
+        diagnoses = parts.diagnoser_of(config).diagnose([c for _, c in failures], cases, watched)
     first = recall.episodes(run.memory, round_number, "collect")[0].episode_id if failures else 0
     assert first is not None
     records = [_record(first + position, d) for (position, _), d in zip(failures, diagnoses, strict=True)]

@@ -102,7 +102,9 @@ def test_an_unchanged_factor_is_not_rolled_out_again(scenes):
     assert arms[EVERYTHING] == base
 
 
-@pytest.mark.parametrize(("better", "worse", "low", "high"), [((8, 8), (0, 8), 0.999, 1.0), ((4, 8), (4, 8), 0.499, 0.501), ((6, 8), (2, 8), 0.96, 0.99)])
+@pytest.mark.parametrize(
+    ("better", "worse", "low", "high"), [((8, 8), (0, 8), 0.999, 1.0), ((4, 8), (4, 8), 0.499, 0.501), ((6, 8), (2, 8), 0.96, 0.99)]
+)
 def test_the_chance_that_one_rate_is_higher(better, worse, low, high):
     assert low <= surely_better(better, worse) <= high
     assert surely_better(better, worse) + surely_better(worse, better) == pytest.approx(1.0, abs=2e-3)
