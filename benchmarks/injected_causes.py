@@ -262,9 +262,7 @@ def tables(rows: Sequence[dict[str, Any]]) -> str:
         right += good * hard
         counted += len(own) * hard
         cells = " | ".join(str(counts.get(name, 0)) for name in names)
-        lines.append(
-            f"| {case} | {', '.join(truth_of(case))} | {info['k']}/{info['n']} | {cells} | {good}/{len(own)}{'' if hard else ', not hard'} |"
-        )
+        lines.append(f"| {case} | {', '.join(truth_of(case))} | {info['k']}/{info['n']} | {cells} | {good}/{len(own)}{note} |")
     if counted:
         low, high = wilson(right, counted)
         lines.append(f"\n{right} of {counted} right: {100 * right / counted:.0f} % ({100 * low:.0f} .. {100 * high:.0f})")
