@@ -163,9 +163,9 @@ def default(preset: str = "cpu") -> Config:
             "schedule": {
                 "kind": "adaptive",  # adaptive: by what is in band and what still moves; fixed: after most_updates
                 "least_modes": 2,  # fewer in band end the round
-                "window": 2000,  # updates over which progress is judged
+                "window": 1500,  # updates over which progress is judged
                 "least_gain": 0.02,  # success on in-band environments that counts as progress
-                "most_updates": 6000,  # of one round
+                "most_updates": 3000,  # of one round; a multiple of rounds.steps
             },
             "evaluate": {
                 "split": "validation",  # test suites are read once, when everything is fixed
@@ -195,7 +195,7 @@ def default(preset: str = "cpu") -> Config:
                 "diagnose": {"failures": 128},
                 "engine": {"modes": 16, "rollouts": 4},
                 "control": {"modes": 4},
-                "schedule": {"least_modes": 8},
+                "schedule": {"least_modes": 8, "window": 5_000, "most_updates": 10_000},
                 "evaluate": {"executed": 8},
             }
         )
@@ -429,7 +429,7 @@ AT_MOST: dict[str, float] = {
     "rounds.count": 1000,
     "rounds.bases": 100_000,
     "rounds.collect": 1000,
-    "rounds.environments": 100_000,
+    "rounds.environments": 10_000,
     "rounds.demos": 1000,
     "rounds.own": 100_000,
     "rounds.rollouts": 10_000,
@@ -447,8 +447,8 @@ AT_MOST: dict[str, float] = {
     "engine.least_band": 1,
     "engine.repairs": 100,
     "control.modes": 10_000,
-    "control.scenes": 100_000,
-    "control.most_scenes": 100_000,
+    "control.scenes": 1000,
+    "control.most_scenes": 1000,
     "control.rollouts": 10_000,
     "control.least_drop": 1,
     "allocation.novelty": 1,
@@ -522,6 +522,11 @@ def validate(config: Config) -> None:
         )
     if not 1 <= len(config.engine.levels) <= 100 or not all(0 < level <= 1 for level in config.engine.levels):
         raise InputError(f"config.engine.levels is {config.engine.levels!r}; it must be 1 to 100 numbers above 0 and at most 1")
+    if config.schedule.most_updates % config.rounds.steps:
+        raise InputError(
+            f"config.schedule.most_updates is {config.schedule.most_updates}; it must be a multiple of config.rounds.steps, "
+            f"{config.rounds.steps}: a round trains in such blocks"
+        )
     if config.control.most_scenes < config.control.scenes:
         raise InputError(
             f"config.control.most_scenes is {config.control.most_scenes}; it must be at least config.control.scenes, "

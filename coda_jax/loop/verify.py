@@ -11,7 +11,7 @@ from coda_jax.evaluation.control_test import ControlResult, wants_more
 from coda_jax.loop import cloning, parts
 from coda_jax.loop.check import read_program
 from coda_jax.loop.rounds import collect
-from coda_jax.loop.rounds.control import build_pairs, judged, pair_counts, trials_of
+from coda_jax.loop.rounds.control import Pairs, judged, pair_counts, trials_of
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.rounds.variants import Base, Batch
 from coda_jax.loop.run import Run, opened
@@ -64,15 +64,15 @@ def tested(run: Run, program: GenerationProgram) -> tuple[ControlResult, Batch]:
 def control_tested(run: Run, program: GenerationProgram, bases: list[Base], rollouts: Rollouts, batch: Batch) -> ControlResult | None:
     """Wave after wave of bases until decided or used up; None where no pair could be built."""
     settings = run.config.control
-    counts: dict[int, tuple[int, int]] = {}
-    result = None
-    for first in range(0, len(bases), settings.scenes):
-        pairs = build_pairs(run, program, program.level, bases[first : first + settings.scenes], settings.scenes, batch)
+    supply, counts, result = Pairs(run, program, bases, batch), {}, None
+    wanted = settings.scenes
+    while wanted:
+        pairs = supply.take(wanted)
         trials = trials_of(pairs, settings.rollouts)
         with rollouts.runner("control", run.config.rounds.count + 1, len(trials), "control test") as rollout_fn:
             counts |= pair_counts(pairs, rollout_fn(trials), settings.rollouts)
-        if counts:
-            (result,) = judged(run, [counts])
-            if not wants_more(result, len(bases) - first - settings.scenes, settings.most_scenes):
-                break
+        if not counts:
+            break
+        (result,) = judged(run, [counts])
+        wanted = wants_more(result, supply.left, settings.most_scenes)
     return result

@@ -31,8 +31,13 @@ _OPPOSITES = (
 _LEAST_SHARED = 0.5  # a larger share of words than this makes two causes one
 
 
+_QUANTITY = re.compile(r"[a-z][a-z0-9_]*:(high|low)")  # a measured quantity and which way it went, as the scripted diagnoser says it
+
+
 def canonical(cause: str) -> str:
-    """The cause as a mode keeps it: lower case, "mug_1 is 0.02 m too close" becomes "mug close"."""
+    """The cause as a mode keeps it: lower case, "mug_1 is 0.02 m too close" becomes "mug close"; "target_mass_kg:high" stays."""
+    if _QUANTITY.fullmatch(cause):
+        return cause
     words = [w for w in _WORD.findall(_NUMBER.sub(" ", cause.lower())) if w not in _FILLER]
     return " ".join(words) or " ".join(cause.lower().split())
 
@@ -47,5 +52,7 @@ def similarity(first: str, second: str) -> float:
 
 
 def same(first: str, second: str) -> bool:
-    """Whether two canonical causes count as one."""
+    """Whether two canonical causes count as one; measured quantities only where they are equal, for their names share words like "gap"."""
+    if _QUANTITY.fullmatch(first) or _QUANTITY.fullmatch(second):
+        return first == second
     return first == second or similarity(first, second) > _LEAST_SHARED

@@ -103,13 +103,11 @@ class ScriptedDiagnoser:
         helping = [arm for arm in gains if gains[arm] >= self._settings.least_gain and chances[arm] >= self._settings.sure]
         if not helping:
             return Diagnosis("EXECUTION", phase, "", 1.0 - max(chances.values(), default=0.0), evidence)
-        factors: list[SceneFactor] = [f for f in FACTORS if f in gains]
-        if not factors:  # one factor differs, or no mixture was fair: the regression's word, else the first
-            differing: list[SceneFactor] = [f for f in FACTORS if SPEC_FACTOR[f] in edited_factors(case.base, case.spec)]
-            factor = max(differing, key=lambda f: shares.get(f, 0.0))
-            return Diagnosis(factor, phase, model.cause(case, factor), chances[EVERYTHING], evidence)
-        scores = {f: max(gains[f], 0.0) + self._settings.regression_weight * everything * shares.get(f, 0.0) for f in factors}
-        chosen: SceneFactor = max(factors, key=lambda f: scores[f])  # ties: the order of FACTORS
+        differing: list[SceneFactor] = [f for f in FACTORS if SPEC_FACTOR[f] in edited_factors(case.base, case.spec)]
+        # a factor without an arm of its own gets what reverting everything brings beyond the best arm
+        rest = max(0.0, everything - max((gains[f] for f in differing if f in gains), default=0.0))
+        scores = {f: max(gains.get(f, rest), 0.0) + self._settings.regression_weight * everything * shares.get(f, 0.0) for f in differing}
+        chosen: SceneFactor = max(differing, key=lambda f: scores[f])  # ties: the order of FACTORS
         total = sum(scores.values())
         return Diagnosis(chosen, phase, model.cause(case, chosen), scores[chosen] / total if total > 0 else 0.0, evidence)
 

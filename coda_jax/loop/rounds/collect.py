@@ -17,6 +17,7 @@ from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.sim.replay import replay
 from coda_jax.sim.simulator import episode_of
 
+SPARE = 2  # bases for each scene of a control test: edits do not apply in all of them
 REDRAWS = 3  # of variants that are no fair task
 
 
@@ -31,11 +32,11 @@ def base_scenes(run: Run, round_number: int, source: SceneSource) -> list[Base]:
 
 def test_scenes(run: Run, round_number: int, source: SceneSource) -> list[Base]:
     """Further fresh scenes, for control tests alone: on these no level was searched and no failure was picked."""
-    return _fresh(run, round_number, source, run.config.rounds.bases, run.config.control.most_scenes)
+    return _fresh(run, round_number, source, run.config.rounds.bases, SPARE * run.config.control.most_scenes)
 
 
 def _fresh(run: Run, round_number: int, source: SceneSource, skip: int, count: int) -> list[Base]:
-    each = run.config.rounds.bases + run.config.control.most_scenes
+    each = run.config.rounds.bases + SPARE * run.config.control.most_scenes
     first = run.state.used + (round_number - 1) * each + skip
     return [Base(first + i, source.get(first + i).spec) for i in range(count)]
 

@@ -22,7 +22,9 @@ from coda_jax.memory.modes import current_modes
 from coda_jax.memory.programs import programs_of
 from coda_jax.memory.rows import ControlTest, Mode, PairCounts, Program
 from coda_jax.programs.sandbox import Sandbox
+from coda_jax.scenes.edits.lock import edited_factors
 from coda_jax.scenes.edits.verbs import apply_edit, matched
+from coda_jax.scenes.families import read_goal
 from coda_jax.scenes.generation import GenerationProgram
 from coda_jax.scenes.spec import FACTORS
 
@@ -44,49 +46,90 @@ class Test:
 
     mode: Mode
     row: Program
-    program: GenerationProgram
+    supply: Pairs
     pairs: list[Pair] = dataclasses.field(default_factory=list)
     counts: dict[int, tuple[int, int]] = dataclasses.field(default_factory=dict)
     result: ControlResult | None = None
 
 
 def control_variant(run: Run, program: GenerationProgram, base: Base, target: Made) -> Made | None:
-    """The base edited by a verb of another factor, active for the policy's observations, at the same quantile of its range.
+    """The base edited by verbs of another factor, active for the policy's observations: one for each edit, at the same quantile.
 
-    The factor is drawn first, then the verb, so that a factor with many verbs is not favoured.
+    The factor is drawn first, then the verbs, so that a factor with many verbs is not favoured.
     """
-    first = target.verbs[0]
-    binding = {"target": base.spec.with_role("target")[0]}
     seed = seed_of("control", run.config.seed, base.number)
-    offers = matched(first[0], OBSERVATION, base.spec, binding, run.train, first[1], seed)
     rng = np.random.default_rng(np.random.SeedSequence([seed]))
     for factor in rng.permutation([f for f in FACTORS if f != program.factor]):
-        own = [offer for offer in offers if offer[0].factor == factor]
-        if own:
-            verb, bound = own[int(rng.integers(len(own)))]
-            spec = apply_edit(base.spec, verb.name, bound, first[1], seed, run.train)
-            return Made(base, spec, ((verb.name, first[1]),), verb.factor, target.level)
+        made = _edited_alike(run, str(factor), base, target, rng, seed)
+        if made is not None:
+            return made
     return None
 
 
-def build_pairs(run: Run, program: GenerationProgram, level: float, bases: list[Base], count: int, batch: Batch) -> list[Pair]:
-    """Pairs of which both variants are valid and solved by the planner; at most ``count``, in the order of the bases."""
-    candidates: dict[int, tuple[Made, Made]] = {}
-    for base in bases:
-        target = program_variant(run, program, base, level)
-        if isinstance(target, str):
-            batch.refuse(target)
+def _edited_alike(run: Run, factor: str, base: Base, target: Made, rng: np.random.Generator, seed: int) -> Made | None:
+    spec, verbs = base.spec, []
+    for name, magnitude in target.verbs:
+        if not magnitude:
             continue
-        other = control_variant(run, program, base, target)
-        if other is not None:
+        binding = {"target": read_goal(spec).target}
+        offers = [o for o in matched(name, OBSERVATION, spec, binding, run.train, magnitude, seed) if o[0].factor == factor]
+        if not offers:
+            return None
+        verb, bound = offers[int(rng.integers(len(offers)))]
+        spec = apply_edit(spec, verb.name, bound, magnitude, seed, run.train)
+        verbs.append((verb.name, magnitude))
+    return Made(base, spec, tuple(verbs), factor, target.level) if edited_factors(base.spec, spec) else None
+
+
+@dataclasses.dataclass
+class Pairs:
+    """A supply of pairs from fresh bases, in their order; a base is tried once. physics_steps, episodes: of the planner."""
+
+    run: Run
+    program: GenerationProgram
+    bases: list[Base]
+    batch: Batch
+    physics_steps: int = 0
+    episodes: int = 0
+    tried: int = 0
+
+    @property
+    def left(self) -> int:
+        return len(self.bases) - self.tried
+
+    def take(self, count: int) -> list[Pair]:
+        """Up to ``count`` further pairs of which both variants are valid and solved by the planner; fewer where the bases run out."""
+        found: list[Pair] = []
+        while len(found) < count and self.left:
+            some = self.bases[self.tried : self.tried + count - len(found)]
+            self.tried += len(some)
+            found += self._built(some)
+        return found
+
+    def _built(self, bases: list[Base]) -> list[Pair]:
+        run, candidates = self.run, {}
+        for base in bases:
+            target = program_variant(run, self.program, base, self.program.level)
+            if isinstance(target, str):
+                self.batch.refuse(target)
+                continue
+            other = control_variant(run, self.program, base, target)
+            if other is None:
+                self.batch.refuse("no control edit applies")
+                continue
             candidates[base.number] = target, other
-    # nothing is mended here: a repair would be a second change of the scene
-    targets = {m.base.number: m for m in verified(run, [t for t, _ in candidates.values()], batch, 0)}
-    others = {m.base.number: m for m in verified(run, [o for _, o in candidates.values()], batch, 0)}
-    pairs = [Pair(targets[n], others[n]) for n in candidates if n in targets and n in others][:count]
-    found, _, _ = certify(run, [m.spec for p in pairs for m in (p.target, p.other)], 1, 0, None, "planner on control variants")
-    solved = [bool(t) for t in found]
-    return [p for i, p in enumerate(pairs) if solved[2 * i] and solved[2 * i + 1]]
+        # nothing is mended here: a repair would be a second change of the scene
+        targets = {m.base.number: m for m in verified(run, [t for t, _ in candidates.values()], self.batch, 0)}
+        others = {m.base.number: m for m in verified(run, [o for _, o in candidates.values()], self.batch, 0)}
+        pairs = [Pair(targets[n], others[n]) for n in candidates if n in targets and n in others]
+        if not pairs:
+            return []
+        found, steps, episodes = certify(
+            run, [m.spec for p in pairs for m in (p.target, p.other)], 1, 0, None, "planner on control variants"
+        )
+        self.physics_steps, self.episodes = self.physics_steps + steps, self.episodes + episodes
+        solved = [bool(t) for t in found]
+        return [p for i, p in enumerate(pairs) if solved[2 * i] and solved[2 * i + 1]]
 
 
 def trials_of(pairs: list[Pair], n: int) -> list[Trial]:
@@ -115,14 +158,15 @@ def judged(run: Run, counts: list[dict[int, tuple[int, int]]]) -> list[ControlRe
     return verdicts(results, settings.false_discovery)
 
 
-def _tests(run: Run, round_number: int, sandbox: Sandbox) -> list[Test]:
+def _tests(run: Run, round_number: int, sandbox: Sandbox, bases: list[Base], batch: Batch) -> list[Test]:
     """Programs of this round that no test has decided yet, in the order in which they were written."""
     modes = {m.mode_id: m for m in current_modes(run.memory, run.config.family) if m.status != "removed"}
     tests = []
     for mode in modes.values():
         row = recall.newest([p for p in programs_of(run.memory, mode.mode_id, "generation") if p.round == round_number])
-        if row is not None and row.verdict in (None, "undecided"):
-            tests.append(Test(mode, row, own_program(run, sandbox, row.text)))
+        if row is not None and row.level is not None and row.verdict in (None, "undecided"):
+            program = own_program(run, sandbox, row.text).with_level(row.level)
+            tests.append(Test(mode, row, Pairs(run, program, bases, batch)))
     diagnosed = recall.diagnosed_modes(run.memory, round_number)
     tests.sort(key=lambda t: (-diagnosed.get(t.mode.mode_id, 0), t.mode.mode_id))
     return tests[: run.config.control.modes]
@@ -136,33 +180,27 @@ def run_stage(run: Run, round_number: int) -> Finished:
     batch, outcomes, purposes = Batch(), [], []
     rollouts = Rollouts(run, state.ema)
     with SceneSource(run) as source, Sandbox(parts.limits_of(config)) as sandbox:
-        tests = _tests(run, round_number, sandbox)
-        bases = collect.test_scenes(run, round_number, source) if tests else []
+        bases = collect.test_scenes(run, round_number, source) if config.control.modes else []
+        tests = _tests(run, round_number, sandbox, bases, batch)
         changes = source.store()
-        tested = 0
-        while tested < len(bases):
-            wave = bases[tested : tested + settings.scenes]
-            open_tests = [t for t in tests if t.result is None or wants_more(t.result, len(bases) - tested, settings.most_scenes)]
-            if not open_tests:
-                break
-            built = [build_pairs(run, t.program, t.program.level, wave, settings.scenes, batch) for t in open_tests]
-            trials = [trial for pairs in built for trial in trials_of(pairs, settings.rollouts)]
-            with rollouts.runner("control", round_number, len(trials), "control tests") as rollout_fn:
-                found = rollout_fn(trials)
-            position = 0
-            for test, pairs in zip(open_tests, built, strict=True):
-                size = 2 * settings.rollouts * len(pairs)
-                own = found[position : position + size]
-                position += size
-                test.pairs += pairs
-                test.counts |= pair_counts(pairs, own, settings.rollouts)
-            outcomes += found
-            purposes += ["control_target" if i // settings.rollouts % 2 == 0 else "control_other" for i in range(len(found))]
-            tested += len(wave)
-            ready = [t for t in tests if t.counts]
-            for test, result in zip(ready, judged(run, [t.counts for t in ready]), strict=True):
-                test.result = result
-    run.metrics.write("construction", round=round_number, stage="control", valid=len(batch.made), refused=batch.refused)
+    waiting = {id(t): settings.scenes for t in tests}
+    while any(waiting.values()):
+        built = [(t, t.supply.take(waiting[id(t)])) for t in tests if waiting[id(t)]]
+        trials = [trial for _, pairs in built for trial in trials_of(pairs, settings.rollouts)]
+        with rollouts.runner("control", round_number, len(trials), "control tests") as rollout_fn:
+            found = rollout_fn(trials)
+        position = 0
+        for test, pairs in built:
+            size = 2 * settings.rollouts * len(pairs)
+            test.pairs += pairs
+            test.counts |= pair_counts(pairs, found[position : position + size], settings.rollouts)
+            position += size
+        outcomes += found
+        purposes += ["control_target" if i // settings.rollouts % 2 == 0 else "control_other" for i in range(len(found))]
+        ready = [t for t in tests if t.counts]
+        for test, result in zip(ready, judged(run, [t.counts for t in ready]), strict=True):
+            test.result = result
+        waiting = {id(t): wants_more(t.result, t.supply.left, settings.most_scenes) if t.result else 0 for t in tests}
     scenes = rows.SceneRows(recall.scene_ids(run.memory))
     results, versions = [], []
     for test in tests:
@@ -170,7 +208,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
             scenes.add_made(pair.target, "control", round_number, mode_id=test.mode.mode_id, program_id=test.row.program_id)
             scenes.add_made(pair.other, "control", round_number)
         if test.result is None:
-            run.say(f"round {round_number}: no scene allowed a control test of {test.program.edits[0].verb}")
+            run.say(f"round {round_number}: no scene allowed a control test of {test.supply.program.edits[0].verb}")
             continue
         results.append(_row(test, round_number, settings.rollouts))
         versions += _verdict_rows(test, round_number)
@@ -181,8 +219,8 @@ def run_stage(run: Run, round_number: int) -> Finished:
         {"done": len(outcomes), "unit": "rollouts"},
         [*scenes.rows, *episodes, *results, *versions],
         changes,
-        rollouts.physics_steps,
-        rollouts.count,
+        rollouts.physics_steps + sum(t.supply.physics_steps for t in tests),
+        rollouts.count + sum(t.supply.episodes for t in tests),
     )
 
 
@@ -203,17 +241,18 @@ def _verdict_rows(test: Test, round_number: int) -> list[Program | Mode]:
     """The program with its verdict; a refuted diagnosis also retires its mode."""
     assert test.result is not None
     verdict = test.result.verdict
-    changed: list[Program | Mode] = [next_version(test.row, round_number, verdict=verdict, status=_STATUS[verdict])]
+    program = next_version(test.row, round_number, verdict=verdict, status=_STATUS[verdict])
+    changed: list[Program | Mode] = [] if program is test.row else [program]
     if verdict == "refuted":
         changed.append(next_version(test.mode, round_number, status="removed"))
     return changed
 
 
 def _report(run: Run, test: Test, round_number: int) -> None:
-    r = test.result
+    r, verb = test.result, test.supply.program.edits[0].verb
     assert r is not None
     run.say(
-        f"round {round_number}: {test.mode.factor}, {test.mode.phase}, {test.mode.cause}: {r.verdict}, {test.program.edits[0].verb} costs "
+        f"round {round_number}: {test.mode.factor}, {test.mode.phase}, {test.mode.cause}: {r.verdict}, {verb} costs "
         f"{100 * r.mean:+.0f} points beyond another factor ({100 * r.low:+.0f} .. {100 * r.high:+.0f}, {r.scenes} scenes)"
     )
     run.metrics.write(
@@ -223,8 +262,8 @@ def _report(run: Run, test: Test, round_number: int) -> None:
         factor=test.mode.factor,
         phase=test.mode.phase,
         cause=test.mode.cause,
-        verb=test.program.edits[0].verb,
-        level=test.program.level,
+        verb=verb,
+        level=test.supply.program.level,
         mean=r.mean,
         low=r.low,
         high=r.high,

@@ -81,13 +81,16 @@ def _write_targeting(run: Run, round_number: int, outcomes: list[Outcome]) -> No
     )
 
 
-def _successes(run: Run, round_number: int, purpose: str) -> dict[str, list[int]]:
-    """Scene id to successes of its rollouts: one list for each measurement (of each block), oldest first."""
-    counts: dict[str, dict[int, int]] = {}
+def _successes(run: Run, round_number: int, purpose: str) -> dict[str, dict[int, int]]:
+    """Scene id to successes by policy step; scenes with a rollout that broke in the simulator are left out there."""
+    found: dict[str, dict[int, int]] = {}
+    broken: set[tuple[str, int]] = set()
     for e in recall.episodes(run.memory, round_number, purpose):
-        own = counts.setdefault(e.scene_id, {})
-        own[e.policy_step] = own.get(e.policy_step, 0) + int(e.success and not e.health)
-    return {scene: [own[step] for step in sorted(own)] for scene, own in counts.items()}
+        own = found.setdefault(e.scene_id, {})
+        own[e.policy_step] = own.get(e.policy_step, 0) + int(e.success)
+        if e.health:
+            broken.add((e.scene_id, e.policy_step))
+    return {scene: {step: k for step, k in own.items() if (scene, step) not in broken} for scene, own in found.items()}
 
 
 def run_after(run: Run, round_number: int, block: int) -> Finished:
@@ -97,8 +100,14 @@ def run_after(run: Run, round_number: int, block: int) -> Finished:
     assert run.state.checkpoint is not None
     environments, controls = measured_scenes(run, round_number)
     n = config.rounds.rollouts
-    k_after = {e.scene_id: success_rate(outcomes[n * i : n * (i + 1)])[0] for i, e in enumerate((*environments, *controls))}
-    before = {scene: own[0] for scene, own in _successes(run, round_number, "before").items()}
+    k_after = {}
+    for i, e in enumerate((*environments, *controls)):
+        k, healthy = success_rate(outcomes[n * i : n * (i + 1)])
+        if healthy == n:
+            k_after[e.scene_id] = k
+    before = {scene: own[min(own)] for scene, own in _successes(run, round_number, "before").items() if own}
+    environments = [e for e in environments if e.scene_id in before and e.scene_id in k_after]
+    controls = [e for e in controls if e.scene_id in before and e.scene_id in k_after]
     ended = _decide(run, round_number, block, environments, before, k_after)
     added: list[Any] = [*rows.episode_rows(outcomes, "after", round_number, run.state.checkpoint, None)]
     if ended.start:
@@ -161,8 +170,9 @@ def _decide(
     if before:
         history.append(schedule.Measurement(0, len(inside), {s: (before[s], n) for s in scenes}))
     earlier = _successes(run, round_number, "after")
-    for i in range(block - 1):
-        counts = {s: (earlier[s][i], n) for s in scenes if len(earlier.get(s, [])) > i}
+    past = sorted({step for own in earlier.values() for step in own})
+    for i, step in enumerate(past[: block - 1]):
+        counts = {s: (earlier[s][step], n) for s in scenes if step in earlier.get(s, {})}
         history.append(schedule.Measurement((i + 1) * config.rounds.steps, len(inside), counts))
     history.append(schedule.Measurement(updates, len(inside), {s: (after[s], n) for s in scenes}))
     return schedule.next_round(plan, history)
@@ -195,7 +205,9 @@ def _values(
         added.append(LearningValue(mode_id, round_number, pairs, value.gain, value.value))
         k = sum(after[e.scene_id] for e in scenes)
         mode = known[mode_id]
-        added.append(next_version(mode, round_number, severity=k / (n * len(scenes)), importance=mode.importance + value.value))
+        changed = next_version(mode, round_number, severity=k / (n * len(scenes)), importance=mode.importance + value.value)
+        if changed is not mode:
+            added.append(changed)
         run.metrics.write(
             "learning_value",
             round=round_number,

@@ -68,5 +68,5 @@ def load(path: Path, spec_of: Callable[[str], SceneSpec]) -> list[Outcome]:
 
 def _outcome(row: dict[str, Any], actions: np.ndarray, spec_of: Callable[[str], SceneSpec]) -> Outcome:
     trial = Trial(spec_of(row["scene_id"]), (int(row["key"][0]), int(row["key"][1])))
-    margins = {name: Measured(*values) for name, values in row["margins"].items()}
+    margins = {str(name): Measured(float(v), int(step), float(t), str(unit)) for name, (v, step, t, unit) in row["margins"].items()}
     return Outcome(trial, bool(row["success"]), int(row["steps"]), row["phase"], margins, int(row["health"]), actions)

@@ -118,11 +118,14 @@ def mode_states(run: Run, round_number: int) -> tuple[list[ModeState], dict[str,
     confirmed = {m: pair for m, pair in known.items() if pair[1].verdict == "confirmed"}
     known = confirmed or {m: pair for m, pair in known.items() if pair[1].verdict == "undecided"}
     states = []
-    for mode_id, (mode, _) in known.items():
-        history = [(v.round, LearningValue(v.raw, v.shrunk, float("nan"), len(v.scenes))) for v in learning_values(run.memory, mode_id)]
+    remembers = STRATEGIES[run.config.strategy].remembers
+    for mode_id, (mode, program) in known.items():
+        assert program.level is not None
+        past = learning_values(run.memory, mode_id) if remembers else []
+        history = [(v.round, LearningValue(v.raw, v.shrunk, float("nan"), len(v.scenes))) for v in past]
         earned = credit(history, round_number) if history else None
-        k, n = recall.latest_success(run.memory, mode_id)
-        mastered = mode.severity is not None and mode.severity >= run.config.allocation.mastered
+        k, n = recall.latest_success(run.memory, mode_id, program.level, JITTER)
+        mastered = remembers and mode.severity is not None and mode.severity >= run.config.allocation.mastered
         status: Status = "mastered" if mastered else "active"
         value, environments = (earned.mean, earned.scenes) if earned else (0.0, 0.0)
         states.append(ModeState(mode_id, status, k, n, value, environments, max((r for r, _ in history), default=-1)))
@@ -155,7 +158,7 @@ def _of_program(ask: Ask, row: Program, wanted: int, batch: Batch, sandbox: Sand
     """Valid scenes of a program, its level jittered by base."""
     assert row.level is not None
     run = ask.run
-    program = own_program(run, sandbox, row.text)
+    program = own_program(run, sandbox, row.text)  # its level is the row's
     rng = np.random.default_rng(np.random.SeedSequence([seed_of(*ask.seed("targeted", run.config.seed, row.program_id))]))
     made: list[Made] = []
     order = [ask.bases[i] for i in rng.permutation(len(ask.bases))]

@@ -22,7 +22,7 @@ from coda_jax.memory.modes import current_modes
 from coda_jax.memory.programs import programs_of
 from coda_jax.memory.rows import Mode, Program, program_id_of
 from coda_jax.programs.sandbox import Sandbox
-from coda_jax.scenes.generation import GenerationProgram, to_text
+from coda_jax.scenes.generation import GenerationProgram
 
 _PLAIN = re.compile(r"[^ -~]+")
 _START_LEVEL = 0.5  # of a text before its level was searched
@@ -30,9 +30,13 @@ _START_LEVEL = 0.5  # of a text before its level was searched
 
 @dataclasses.dataclass
 class Search:
-    """A program whose level is searched. found: level to (successes, rollouts); variants: level to what was rolled out."""
+    """A program whose level is searched.
+
+    text: as it is stored, with the level it began at. variants: level to what is rolled out. found: level to (successes, rollouts).
+    """
 
     mode: Mode
+    text: str
     program: GenerationProgram
     variants: dict[float, list[Made]]
     found: dict[float, tuple[int, int]] = dataclasses.field(default_factory=dict)
@@ -69,7 +73,11 @@ def run_stage(run: Run, round_number: int) -> Finished:
         changes = source.store()
     batch = Batch()
     with Sandbox(parts.limits_of(config)) as sandbox:
-        searches = [_begin(run, mode, bases, batch, sandbox) for mode in wanted_modes(run, round_number)]
+        searches: list[Search] = []
+        for mode in wanted_modes(run, round_number):
+            search = _begin(run, mode, bases, batch, sandbox, {s.program.mechanism_id for s in searches})
+            if search is not None:
+                searches.append(search)
         trials, owners = [], []
         for search in searches:
             for level, variants in search.variants.items():
@@ -84,7 +92,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
             for level in search.variants:
                 own = [o for o, (s, at) in zip(outcomes, owners, strict=True) if s is search and at == level]
                 search.found[level] = success_rate(own)
-        programs = [p for p in (_program(run, s, round_number, sandbox) for s in searches) if p is not None]
+    programs = [_program(run, s, round_number) for s in searches]
     scenes, least = rows.SceneRows(recall.scene_ids(run.memory)), config.engine.least_band
     for search in searches:
         for variants in search.variants.values():
@@ -116,8 +124,12 @@ def run_stage(run: Run, round_number: int) -> Finished:
     )
 
 
-def _begin(run: Run, mode: Mode, bases: list[Base], batch: Batch, sandbox: Sandbox) -> Search:
-    """The mode's program, written anew or taken from memory, and its valid variants at every level."""
+def _begin(run: Run, mode: Mode, bases: list[Base], batch: Batch, sandbox: Sandbox, taken: set[str]) -> Search | None:
+    """The mode's program, written anew or taken from memory, and its valid variants at every level.
+
+    taken: mechanisms of other modes of this round; the same edit for two modes would be one experiment counted twice. None where every
+    program of the mode is taken.
+    """
     config = run.config
     order = np.random.default_rng(np.random.SeedSequence([seed_of("search", config.seed, mode.mode_id)])).permutation(len(bases))
     shuffled = [bases[i] for i in order]
@@ -126,7 +138,9 @@ def _begin(run: Run, mode: Mode, bases: list[Base], batch: Batch, sandbox: Sandb
     search = None
     for text in texts:
         program = own_program(run, sandbox, text)
-        search = Search(mode, program, {level: [] for level in config.engine.levels})
+        if program.mechanism_id in taken:
+            continue
+        search = Search(mode, text, program, {level: [] for level in config.engine.levels})
         for level in config.engine.levels:
             candidates: list[Made] = []
             for base in shuffled:
@@ -140,7 +154,6 @@ def _begin(run: Run, mode: Mode, bases: list[Base], batch: Batch, sandbox: Sandb
             search.variants[level] = verified(run, candidates, batch, config.engine.repairs)
         if any(search.variants.values()):
             return search
-    assert search is not None, "every factor has verbs"
     return search
 
 
@@ -149,20 +162,18 @@ def _texts(run: Run, mode: Mode, bases: list[Base]) -> list[str]:
     known = recall.priors(run.memory) if STRATEGIES[run.config.strategy].remembers else {}
     difficulty = engine.Difficulty(mode.factor, mode.phase, mode.cause)
     verbs = engine.verbs_for(difficulty, [b.spec for b in bases[: run.config.engine.scenes]], run.train)
-    return [engine.write(difficulty, verb, _START_LEVEL, known) for verb in verbs]
-
-
-def _program(run: Run, search: Search, round_number: int, sandbox: Sandbox) -> Program | None:
-    """The next version of the program at its level, or None where nothing about it changed."""
-    level = search.level(run.config.engine.least_band)
     # a program belongs to one mode: without the heading two modes that need the same edit would share its text
-    heading = f"# {search.mode.factor} in {search.mode.phase}: {search.mode.cause}"
-    text = f"{_PLAIN.sub(' ', heading)}\n{to_text(search.program.with_level(level if level is not None else search.program.level))}"
-    own_program(run, sandbox, text)
-    program_id = program_id_of("generation", text)
-    known = next((p for p in programs_of(run.memory, search.mode.mode_id, "generation") if p.program_id == program_id), None)
+    heading = _PLAIN.sub(" ", f"# {mode.factor} in {mode.phase}: {mode.cause}")
+    return [f"{heading}\n{engine.write(difficulty, verb, _START_LEVEL, known)}" for verb in verbs]
+
+
+def _program(run: Run, search: Search, round_number: int) -> Program:
+    """The next version of the program, at the level found. What a text is, its level apart, keeps its verdict while it is remembered."""
+    level, mode = search.level(run.config.engine.least_band), search.mode
+    program_id = program_id_of("generation", search.text)
+    known = next((p for p in programs_of(run.memory, mode.mode_id, "generation") if p.program_id == program_id), None)
     if known is None:
-        return Program(program_id, 1, "generation", text, search.mode.mode_id, level, "candidate", None, round_number)
-    if known.level == level and known.round == round_number:
-        return None
-    return dataclasses.replace(known, version=known.version + 1, level=level, round=round_number)
+        return Program(program_id, 1, "generation", search.text, mode.mode_id, level, "candidate", None, round_number)
+    fresh = known.status == "retired" or not STRATEGIES[run.config.strategy].remembers
+    changed = dataclasses.replace(known, version=known.version + 1, level=level, round=round_number)
+    return dataclasses.replace(changed, status="candidate", verdict=None) if fresh else changed

@@ -47,10 +47,10 @@ def modes_by_id(modes: list[Mode]) -> dict[str, Mode]:
 
 
 def newest(programs: list[Program]) -> Program | None:
-    """The program of a mode to use: an active one before a candidate, the later version before the earlier; retired ones never."""
+    """The program of a mode to use: the one searched last, of those an active one first; retired ones and those without a level never."""
     order = {"active": 1, "candidate": 0}
     usable = [p for p in programs if p.status in order and p.level is not None]
-    return max(usable, key=lambda p: (order[p.status], p.round, p.version, p.program_id), default=None)
+    return max(usable, key=lambda p: (p.round, order[p.status], p.version, p.program_id), default=None)
 
 
 def diagnosed_modes(memory: Memory, round_number: int) -> dict[str, int]:
@@ -83,11 +83,11 @@ def priors(memory: Memory) -> dict[tuple[str, float], tuple[int, int]]:
     return {key: (valid, built) for key, (valid, built) in sorted(counts.items())}
 
 
-def latest_success(memory: Memory, mode_id: str) -> tuple[int, int]:
-    """(successes, healthy rollouts) on the mode's scenes in the last round in which they were rolled out, searches and tests included."""
+def latest_success(memory: Memory, mode_id: str, level: float, within: float) -> tuple[int, int]:
+    """(successes, healthy rollouts) on the mode's scenes near a level, in the last round in which such scenes were rolled out."""
     found = memory.select(
         "SELECT e.round, sum(e.success AND e.health = 0), sum(e.health = 0) FROM episodes e JOIN scenes s USING (scene_id) "
-        "WHERE s.mode_id = ? GROUP BY e.round ORDER BY e.round DESC LIMIT 1",
-        (mode_id,),
+        "WHERE s.mode_id = ? AND s.level BETWEEN ? AND ? GROUP BY e.round ORDER BY e.round DESC LIMIT 1",
+        (mode_id, level - within, level + within),
     )
     return (found[0][1], found[0][2]) if found else (0, 0)

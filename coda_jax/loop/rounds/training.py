@@ -29,7 +29,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
     assert state is not None and run.state.checkpoint is not None, "cloning commits its last state"
     if run.state.checkpoint == began:
         state = init_state(policy, training, state.ema)
-    seed = config.seed + 1_000_003 * (1 + run.state.blocks)  # other batches than in earlier blocks
+    seed = (config.seed + 1_000_003 * (1 + run.state.blocks)) % 2**32  # other batches than in earlier blocks
     with Progress(f"round {round_number}, training", training.steps, "updates") as progress:
         progress.skip(int(state.step))
 
