@@ -195,7 +195,7 @@ def test_a_truncated_file_is_named(tmp_path):
     whole = path.read_bytes()
     for size in (0, 50, 100, 4096, len(whole) // 2, len(whole) - 4096):
         path.write_bytes(whole[:size])
-        with pytest.raises(InputError, match=r"memory.sqlite.*restore it from a copy, or remove memory.sqlite"):
+        with pytest.raises(InputError, match=r"memory.sqlite.*restore it from a copy, or begin anew"):
             Memory.open(path)
     path.write_bytes(whole[:-1])  # SQLite takes a missing byte for a zero
     with Memory.open(path) as memory:
