@@ -19,6 +19,7 @@ from pathlib import Path
 
 from absl import app, flags
 
+from coda_jax.loop.rounds import recall
 from coda_jax.memory import episodes as rollouts
 from coda_jax.memory import modes as difficulties
 from coda_jax.memory import programs
@@ -115,6 +116,13 @@ QUERIES: dict[str, Callable[[Memory], object]] = {
     "retired modes": lambda m: difficulties.retired_modes(m, FAMILY),
     "construction priors": rollouts.construction_priors,
     "programs of 64 modes": lambda m: [programs.programs_of(m, mode.mode_id) for mode in difficulties.top_modes(m, FAMILY, "severity", 64)],
+    # what the loop's own stages ask in a round (loop/rounds/recall.py)
+    "programs by mode": recall.generation_programs,
+    "modes of the family": lambda m: difficulties.current_modes(m, FAMILY),
+    "modes diagnosed in the round": lambda m: recall.diagnosed_modes(m, ROUNDS - 1),
+    "rollouts of a purpose": lambda m: recall.episodes(m, ROUNDS - 1, "collect"),
+    "priors of the engine": recall.priors,
+    "scene ids": recall.scene_ids,
     "provenance of an episode": lambda m: provenance(m, m.next_episode_id() - 1),
 }
 

@@ -19,7 +19,6 @@ from coda_jax.loop.run import Finished, Run
 from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.memory.consolidate import next_version
 from coda_jax.memory.modes import current_modes
-from coda_jax.memory.programs import programs_of
 from coda_jax.memory.rows import ControlTest, Mode, PairCounts, Program
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.edits.lock import edited_factors
@@ -161,9 +160,9 @@ def judged(run: Run, counts: list[dict[int, tuple[int, int]]]) -> list[ControlRe
 def _tests(run: Run, round_number: int, sandbox: Sandbox, bases: list[Base], batch: Batch) -> list[Test]:
     """Programs of this round that no test has decided yet, in the order in which they were written."""
     modes = {m.mode_id: m for m in current_modes(run.memory, run.config.family) if m.status != "removed"}
-    tests = []
+    tests, programs = [], recall.generation_programs(run.memory)
     for mode in modes.values():
-        row = recall.newest([p for p in programs_of(run.memory, mode.mode_id, "generation") if p.round == round_number])
+        row = recall.newest([p for p in programs.get(mode.mode_id, []) if p.round == round_number])
         if row is not None and row.level is not None and row.verdict in (None, "undecided"):
             program = own_program(run, sandbox, row.text).with_level(row.level)
             tests.append(Test(mode, row, Pairs(run, program, bases, batch)))

@@ -19,7 +19,6 @@ from coda_jax.memory.allocation import Allocation, ModeState, Status, allocate
 from coda_jax.memory.band import band_probability
 from coda_jax.memory.learning_value import LearningValue, credit
 from coda_jax.memory.modes import current_modes, learning_values
-from coda_jax.memory.programs import programs_of
 from coda_jax.memory.rows import Mode, Origin, Program
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.edits.verbs import applicable, apply_edit
@@ -110,8 +109,9 @@ def mode_states(run: Run, round_number: int) -> tuple[list[ModeState], dict[str,
     Confirmed modes alone are targeted; while there are none, undecided ones.
     """
     known: dict[str, tuple[Mode, Program]] = {}
+    programs = recall.generation_programs(run.memory)
     for mode in current_modes(run.memory, run.config.family):
-        program = recall.newest(programs_of(run.memory, mode.mode_id, "generation"))
+        program = recall.newest(programs.get(mode.mode_id, []))
         fresh = STRATEGIES[run.config.strategy].remembers or (program is not None and program.round == round_number)
         if mode.status != "removed" and program is not None and fresh:
             known[mode.mode_id] = mode, program

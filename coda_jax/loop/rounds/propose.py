@@ -58,7 +58,8 @@ def wanted_modes(run: Run, round_number: int) -> list[Mode]:
     chosen = [known[mode_id] for mode_id in diagnosed if known[mode_id].status != "removed"]
     if STRATEGIES[run.config.strategy].remembers:
         older = [m for m in known.values() if m.mode_id not in diagnosed and m.status != "removed"]
-        older = [m for m in older if recall.newest(programs_of(run.memory, m.mode_id, "generation")) is not None]
+        programs = recall.generation_programs(run.memory)
+        older = [m for m in older if recall.newest(programs.get(m.mode_id, [])) is not None]
         chosen += sorted(older, key=lambda m: (-m.importance, m.mode_id))
     return chosen[: run.config.engine.modes]
 

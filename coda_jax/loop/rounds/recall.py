@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from coda_jax.memory.programs import current_programs
 from coda_jax.memory.rows import Episode, Mode, Program
 from coda_jax.memory.store import Memory
 from coda_jax.scenes.spec import SceneSpec, from_json
@@ -44,6 +45,15 @@ def episodes(memory: Memory, round_number: int, purpose: str) -> list[Episode]:
 
 def modes_by_id(modes: list[Mode]) -> dict[str, Mode]:
     return {m.mode_id: m for m in modes}
+
+
+def generation_programs(memory: Memory) -> dict[str, list[Program]]:
+    """Mode id to its generation programs, current versions, in one query."""
+    found: dict[str, list[Program]] = {}
+    for program in current_programs(memory):
+        if program.kind == "generation" and program.mode_id is not None:
+            found.setdefault(program.mode_id, []).append(program)
+    return found
 
 
 def newest(programs: list[Program]) -> Program | None:
