@@ -15,7 +15,7 @@ def diagnosed(mode: Any, at: Any = 1, cause="target_reference_m:high", factor="S
 
 
 def control(mode, verdict, at=1):
-    row = {"kind": "control_test", "round": at, "mode": mode, "factor": "SPATIAL", "phase": "transport", "cause": "target reference m high"}
+    row = {"kind": "control_test", "round": at, "mode": mode, "factor": "SPATIAL", "phase": "transport", "cause": "target_reference_m:high"}
     return row | {"mean": 0.2, "low": 0.1, "high": 0.3, "verdict": verdict, "scenes": 16}
 
 
@@ -47,7 +47,7 @@ def test_a_mode_gathers_its_rounds():
         value(A, 2),
     ]
     (mode,) = mode_histories(rows)
-    assert (mode.factor, mode.phase, mode.cause) == ("SPATIAL", "transport", "target reference m high")
+    assert (mode.factor, mode.phase, mode.cause) == ("SPATIAL", "transport", "target_reference_m:high")
     assert mode.diagnoses == {1: 2, 2: 1} and mode.total == 3
     assert mode.searches[0].levels == ((0.25, Tally(7, 8)), (1.0, Tally(2, 8))) and mode.searches[0].level == 0.25
     assert [t.verdict for t in mode.tests] == ["undecided", "confirmed"] and mode.verdict == "confirmed"
@@ -58,7 +58,7 @@ def test_a_mode_gathers_its_rounds():
 
 def test_a_mode_that_was_only_diagnosed_has_canonical_words():
     (mode,) = mode_histories([diagnosed(A)])
-    assert mode.cause == "target reference m high" and mode.verdict == ""
+    assert mode.cause == "target_reference_m:high" and mode.verdict == ""
 
 
 def test_confirmed_modes_come_first_then_common_ones():

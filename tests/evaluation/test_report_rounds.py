@@ -24,7 +24,7 @@ ROWS = [
             "mode": MODE,
             "factor": "SPATIAL",
             "phase": "transport",
-            "cause": "target reference m high",
+            "cause": "target_reference_m:high",
             "mean": 0.3,
             "low": 0.171,
             "high": 0.425,
