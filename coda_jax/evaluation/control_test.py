@@ -53,7 +53,8 @@ def control_test(
     """Test whether the targeted edit lowers success more than the control edit does.
 
     Confirmed: the lower limit is above 0 and the mean drop at least ``least_drop``. Refuted: the upper limit is below
-    ``least_drop``. Else undecided. With fewer than five scenes nothing can be excluded at 5 %.
+    ``least_drop``, and the control variants succeed at least that often. Else undecided. With fewer than five scenes nothing can be
+    excluded at 5 %.
 
     Args:
       k_target: [b] successes of each base scene's targeted variant, 0..n. k_control: [b] of its control variant, in the same order.
@@ -74,8 +75,8 @@ def control_test(
     verdict: Verdict = "undecided"
     if low > 0 and mean >= least_drop - _ROUNDING:
         verdict = "confirmed"
-    elif high < least_drop - _ROUNDING:
-        verdict = "refuted"
+    elif high < least_drop - _ROUNDING and control.sum() >= least_drop * control.size * n:
+        verdict = "refuted"  # a policy that solves nothing has nothing to lose
     return ControlResult(mean, low, high, test.p_value, verdict, lost.size)
 
 

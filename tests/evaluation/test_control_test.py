@@ -137,3 +137,8 @@ def test_simulated_drop_is_the_stated_one():
     assert (control - target).mean() / 8 == pytest.approx(0.25, abs=0.01)  # 5 standard errors
     with pytest.raises(ValueError, match="0.600"):
         Population().control_counts(np.random.default_rng(0), 4, 8, 0.7)
+
+
+def test_a_policy_that_solves_nothing_refutes_nothing():
+    assert control_test.control_test([0] * 16, [0] * 16, 8).verdict == "undecided"
+    assert control_test.control_test([8] * 16, [8] * 16, 8).verdict == "refuted"
