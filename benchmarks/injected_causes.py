@@ -20,7 +20,7 @@ from absl import app, flags, logging
 
 from coda_jax import runtime
 from coda_jax.agents.base import FACTORS, SPEC_FACTOR, Case, Trial
-from coda_jax.evaluation.trials import by_scene, success_rate
+from coda_jax.evaluation.trials import by_scene, counts_of, success_rate
 from coda_jax.loop import cloning, parts
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.rounds.diagnose import chosen_failures
@@ -31,7 +31,7 @@ from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.scenes.edits.record import EditError
 from coda_jax.scenes.edits.room import trouble
 from coda_jax.scenes.edits.task import called
-from coda_jax.scenes.edits.verbs import VERBS, applicable, apply_edit
+from coda_jax.scenes.edits.verbs import VERBS, applied
 from coda_jax.scenes.families import goal_expression, read_goal, scaled_assets
 from coda_jax.scenes.language import templates
 from coda_jax.scenes.leakage import HeldOutContent
@@ -53,8 +53,8 @@ Change = Callable[[Any, SceneSpec], SceneSpec | None]  # (catalogue, scene) -> h
 
 def _verb(name: str, magnitude: float = 1.0) -> Change:
     def change(catalogue: Any, spec: SceneSpec) -> SceneSpec | None:
-        bound = applicable(spec, name, catalogue, magnitude)
-        return None if bound is None else apply_edit(spec, name, bound, magnitude, 0, catalogue)
+        found = applied(spec, name, catalogue, magnitude)
+        return found[1] if found else None
 
     return change
 
@@ -141,9 +141,9 @@ def injected(bench: Bench, case: str, base: Any) -> Any:
             own = [n for n, v in VERBS.items() if v.factor == SPEC_FACTOR[factor]]
             name = str(rng.choice(own))
             try:
-                bound = applicable(spec, name, bench.run.train, MILD)
-                if bound is not None:
-                    spec = apply_edit(spec, name, bound, MILD, 0, bench.run.train)
+                found = applied(spec, name, bench.run.train, MILD)
+                if found is not None:
+                    spec = found[1]
                     verbs.append((name, MILD))
             except (EditError, HeldOutContent):  # the held-out goal may not be edited further
                 continue
@@ -217,10 +217,9 @@ def aa_arm(bench: Bench) -> None:
             both = []
             for arm in range(2):
                 seed = seed_of("aa", verb, base.number, arm)
-                bound = applicable(base.spec, verb, bench.run.train, 0.75, seed)
-                if bound is not None:
-                    spec = apply_edit(base.spec, verb, bound, 0.75, seed, bench.run.train)
-                    both.append(Made(base, spec, ((verb, 0.75),), VERBS[verb].factor))
+                found = applied(base.spec, verb, bench.run.train, 0.75, seed)
+                if found is not None:
+                    both.append(Made(base, found[1], ((verb, 0.75),), VERBS[verb].factor))
             if len(both) == 2:
                 pairs.append(both)
         valid = {id(m) for m in verified(bench.run, [m for p in pairs for m in p], Batch(), 0)}
@@ -230,8 +229,7 @@ def aa_arm(bench: Bench) -> None:
         trials = [Trial(m.spec, (m.base.number, arm * n + r)) for p in pairs for arm, m in enumerate(p) for r in range(n)]
         with bench.rollouts.runner("control", 901, len(trials), f"A/A {verb}") as rollout_fn:
             outcomes = rollout_fn(trials)
-        halves = [outcomes[n * i : n * (i + 1)] for i in range(2 * len(pairs))]
-        k = np.array([next(iter(by_scene(h).values()))[0] for h in halves]).reshape(-1, 2)
+        k = np.array([k for k, _ in counts_of(outcomes, n)]).reshape(-1, 2)
         confirmed = 0
         for labelling in range(LABELLINGS):
             first = aa_labels(seed_of("aa", verb, labelling), len(k))
@@ -286,13 +284,10 @@ def tables(rows: Sequence[dict[str, Any]]) -> str:
 def prepare(run: Any, folder: Path) -> Bench:
     """Fresh scenes after those of every round, of which the policy solves 3 of 4 rollouts: only there can an edit be the cause."""
 
-    state = cloning.restore(run, cloning.template(run.config))
-    if state is None:
-        raise runtime.InputError(f"{run.folder} has no trained policy yet")
     first = run.state.used + 10 * (run.config.rounds.bases + run.config.control.most_scenes)
     with SceneSource(run) as source:
         bases = [Base(first + i, source.get(first + i).spec) for i in range(2 * CANDIDATES)]
-    rollouts = Rollouts(run, state.ema)
+    rollouts = Rollouts(run, cloning.trained(run).ema)
     trials = [Trial(b.spec, (b.number, 100 + r)) for b in bases for r in range(4)]
     with rollouts.runner("band", 900, len(trials), "base scenes") as rollout_fn:
         counts = by_scene(rollout_fn(trials))

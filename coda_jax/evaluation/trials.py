@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import jax
-import numpy as np
 
 from coda_jax.agents.base import Measured, Outcome, Trial
 from coda_jax.evaluation.failures import PHASES, phase_failed
@@ -78,6 +77,11 @@ def success_rate(outcomes: Sequence[Outcome]) -> tuple[int, int]:
     return sum(o.success for o in healthy), len(healthy)
 
 
+def counts_of(outcomes: Sequence[Outcome], n: int) -> list[tuple[int, int]]:
+    """``success_rate`` of every ``n`` consecutive outcomes: of trials that roll out one scene after the other, ``n`` times each."""
+    return [success_rate(outcomes[first : first + n]) for first in range(0, len(outcomes), n)]
+
+
 def by_scene(outcomes: Sequence[Outcome]) -> dict[int, tuple[int, int]]:
     """Scene number to (successes, healthy rollouts), in order of first appearance."""
     groups: dict[int, list[Outcome]] = {}
@@ -97,8 +101,3 @@ def rate_interval(k: Sequence[int], n: Sequence[int] | int) -> Interval:
     independent; (0, 1) without scenes."""
     rollouts = [n] * len(k) if isinstance(n, int) else list(n)
     return wilson(sum(k), sum(rollouts)) if len(k) < 2 else cluster_bootstrap(k, rollouts)
-
-
-def rates(counts: dict[int, tuple[int, int]]) -> np.ndarray:
-    """[b] success rates of ``by_scene``'s scenes, NaN where none stayed healthy."""
-    return np.array([k / n if n else np.nan for k, n in counts.values()])

@@ -20,6 +20,7 @@ from coda_jax.loop import language_set as phrases
 from coda_jax.loop.checkpoint import CheckpointError, Checkpoints
 from coda_jax.loop.journal import Commit
 from coda_jax.loop.run import CHECKPOINTS, Run
+from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 
 NAME = "clone"
@@ -50,6 +51,18 @@ def restore(run: Run, template: TrainState) -> TrainState | None:
     """The committed training state, or None before the first one."""
     step = run.state.checkpoint
     return None if step is None else run.checkpoints.restore(template, step).tree
+
+
+def trained(run: Run) -> TrainState:
+    """The committed training state of a run that has cloned.
+
+    Raises:
+      InputError: it has not.
+    """
+    state = restore(run, template(run.config))
+    if state is None:
+        raise InputError(f"{run.folder} has no trained policy yet: let --mode=run go on with this workdir")
+    return state
 
 
 def committed_state(config: settings.Config, workdir: Path, commit: Commit) -> TrainState:

@@ -31,8 +31,7 @@ class Stage:
 
 def evaluate(run: Run, moment: Moment) -> dict[str, Any]:
     """Evaluate the present policy, a commit for every suite."""
-    state = cloning.restore(run, cloning.template(run.config))
-    assert state is not None, "cloning commits its last state"
+    state = cloning.trained(run)
     prefix = f"{moment}/"
 
     def store(outcome: evaluation.SuiteOutcome) -> None:

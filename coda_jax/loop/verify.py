@@ -48,9 +48,7 @@ def tested(run: Run, program: GenerationProgram) -> tuple[ControlResult, Batch]:
     Raises:
       InputError: no scene allows it, or there is no policy.
     """
-    state = cloning.restore(run, cloning.template(run.config))
-    if state is None:
-        raise InputError(f"{run.folder} has no trained policy yet: let --mode=run go on with this workdir")
+    state = cloning.trained(run)
     with SceneSource(run) as source:
         bases = collect.test_scenes(run, run.config.rounds.count + 1, source)
     batch, rollouts = Batch(), Rollouts(run, state.ema)

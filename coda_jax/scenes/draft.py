@@ -13,6 +13,7 @@ from coda_jax.programs.errors import ErrorKind, ProgramError, quote
 from coda_jax.programs.expressions import Expr
 from coda_jax.programs.plain import Plain
 from coda_jax.scenes.ranges import IDENTIFIER, INSTRUCTION, MAX_FIXTURES, MAX_FREE, RANGES, SYMBOL
+from coda_jax.scenes.refusal import refusal
 
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
@@ -109,7 +110,9 @@ def parse_draft(value: Plain) -> SceneDraft:
         _check_symbols(draft.goal, "goal")
         return draft
     except ValidationError as error:
-        raise ProgramError(ErrorKind.INVALID_SCENE, _message(error)) from None
+        # the names of our own records have capitals
+        message = refusal(error, _ACCEPTED, "thing(...) and scene(...)", str.islower)
+        raise ProgramError(ErrorKind.INVALID_SCENE, message) from None
     except RecursionError:
         raise ProgramError(ErrorKind.INVALID_SCENE, "goal: nested too deep: flatten it, all_of takes many arguments") from None
 
@@ -122,18 +125,3 @@ def _check_symbols(expr: Expr, where: str) -> None:
     for i, arg in enumerate(expr.args):
         if isinstance(arg, Expr):
             _check_symbols(arg, f"{where}.args[{i}]")
-
-
-def _message(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False)[0]
-    place = [part for part in first["loc"] if isinstance(part, int) or part.islower()]  # without the names of our records
-    where = "result" if not place else ""
-    for part in place[:6]:
-        where += f"[{part}]" if isinstance(part, int) else f"{'.' if where else ''}{quote(part)[1:-1]}"
-    known = next((part for part in reversed(place) if part in _ACCEPTED), None)
-    accepted = f": {_ACCEPTED[known]}" if isinstance(known, str) else ""
-    if first["type"] == "missing":
-        return f"{where}: is missing{accepted}"
-    if first["type"].startswith("unexpected"):
-        return f"{where}: there is no such field; use the arguments of thing(...) and scene(...)"
-    return f"{where}: {quote(first['input'])} is not accepted{accepted}"

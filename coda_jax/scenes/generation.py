@@ -20,8 +20,9 @@ from coda_jax.programs.errors import ErrorKind, ProgramError, quote
 from coda_jax.programs.plain import Plain
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.draft import Identifier, Symbol
 from coda_jax.scenes.edits.verbs import VERBS
-from coda_jax.scenes.ranges import IDENTIFIER, SYMBOL
+from coda_jax.scenes.refusal import refusal
 from coda_jax.scenes.sdk import generation_sdk
 from coda_jax.scenes.spec import FACTORS
 
@@ -33,8 +34,6 @@ RoleName = Literal["target", "reference", "obstacle", "distractor", "neighbour",
 KindName = Literal["object", "support", "container"]
 RelationName = Literal["near", "far", "left_of", "right_of", "behind", "in_front_of", "on", "inside", "same_colour", "same_category"]
 ROLES, KINDS, RELATIONS = get_args(RoleName), get_args(KindName), get_args(RelationName)
-Symbol = Annotated[str, Field(pattern=SYMBOL)]
-Identifier = Annotated[str, Field(pattern=IDENTIFIER)]
 # 1e-6 is what the text of a program shows; adding 0 turns -0.0 into 0.0
 Share = Annotated[float, Field(ge=0.0, le=1.0), AfterValidator(lambda v: round(v, 6) + 0.0)]
 
@@ -143,27 +142,11 @@ def parse_generation(value: Plain) -> GenerationProgram:
     try:
         return _ADAPTER.validate_json(json.dumps(value))
     except ValidationError as error:
-        _refuse(_message(error))
+        _refuse(refusal(error, _ACCEPTED, "role, relation, edit and generation"))
 
 
 def _refuse(message: str) -> NoReturn:
     raise ProgramError(ErrorKind.INVALID_GENERATION, message)
-
-
-def _message(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False)[0]
-    place = list(first["loc"])
-    where = ""
-    for part in place[:4]:
-        where += f"[{part}]" if isinstance(part, int) else f"{'.' if where else ''}{quote(part)[1:-1]}"
-    # the name of a role and the name of a relation are told apart by the list they stand in
-    known = next((part for part in reversed(place) if part in _ACCEPTED), None)
-    accepted = f": {_ACCEPTED[known]}" if isinstance(known, str) else ""
-    if first["type"] == "missing":
-        return f"{where}: is missing{accepted}"
-    if first["type"].startswith("unexpected"):
-        return f"{where}: there is no such field; use the arguments of role, relation, edit and generation"
-    return f"{where}: {quote(first['input'])} is not accepted{accepted}"
 
 
 def _one_of(word: str, words: Collection[str]) -> str:

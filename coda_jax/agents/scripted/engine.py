@@ -12,9 +12,8 @@ from typing import cast
 import numpy as np
 
 from coda_jax.agents.base import SPEC_FACTOR, SceneFactor
-from coda_jax.memory.causes import canonical
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.edits.verbs import VERBS, applicable, apply_edit
+from coda_jax.scenes.edits.verbs import VERBS, applied
 from coda_jax.scenes.generation import EditStep, FactorName, GenerationProgram, RoleName, RoleNeed, to_text
 from coda_jax.scenes.measures import MEASURES, measure
 from coda_jax.scenes.spec import SceneSpec
@@ -23,13 +22,12 @@ TASK_VERBS = {"target": "target_swap", "goal": "goal_swap", "wording": "paraphra
 LOW = 0.1  # magnitude at level 0: something always changes
 _LEAST_PRIOR, _LEAST_SHARE = 8, 0.5  # constructions from which a prior counts, and share of them that must have been valid
 _PROBE = 0.75  # magnitude at which verbs are compared
-# memory keeps causes in canonical words
-_QUANTITIES = {canonical(f"{name}:{way}"): (name, sign) for name in MEASURES for way, sign in (("high", 1.0), ("low", -1.0))}
+_SIGNS = {"high": 1.0, "low": -1.0}
 
 
 @dataclasses.dataclass(frozen=True)
 class Difficulty:
-    """A mode as the engine sees it: factor (TASK, SPATIAL, ATTRIBUTE), phase and cause (canonical or not) of its diagnoses."""
+    """A mode as the engine sees it: factor (TASK, SPATIAL, ATTRIBUTE), phase and cause of its diagnoses."""
 
     factor: SceneFactor
     phase: str
@@ -46,9 +44,10 @@ def verbs_for(difficulty: Difficulty, bases: Sequence[SceneSpec], catalogue: Cat
     if difficulty.factor == "TASK":
         named = TASK_VERBS.get(difficulty.cause)
         return [named] if named else own
-    if canonical(difficulty.cause) not in _QUANTITIES:
+    quantity, _, way = difficulty.cause.partition(":")
+    if quantity not in MEASURES or way not in _SIGNS:
         return own
-    quantity, sign = _QUANTITIES[canonical(difficulty.cause)]
+    sign = _SIGNS[way]
     before = [measure(spec)[quantity] for spec in bases]
     spread = float(np.std(before)) or 1.0
     strength = {name: _effect(name, quantity, bases, before, catalogue) * sign / spread for name in own}
@@ -61,9 +60,9 @@ def _effect(verb: str, quantity: str, bases: Sequence[SceneSpec], before: Sequen
     """Mean change of the quantity over the bases to which the verb can be applied, 0 without any."""
     changes = []
     for spec, value in zip(bases, before, strict=True):
-        bound = applicable(spec, verb, catalogue, _PROBE)
-        if bound is not None:
-            changes.append(measure(apply_edit(spec, verb, bound, _PROBE, 0, catalogue))[quantity] - value)
+        found = applied(spec, verb, catalogue, _PROBE)
+        if found is not None:
+            changes.append(measure(found[1])[quantity] - value)
     return float(np.mean(changes)) if changes else 0.0
 
 

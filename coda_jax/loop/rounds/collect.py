@@ -21,10 +21,6 @@ SPARE = 2  # bases for each scene of a control test: edits do not apply in all o
 REDRAWS = 3  # of variants that are no fair task
 
 
-def name(round_number: int) -> str:
-    return f"r{round_number}.collect"
-
-
 def base_scenes(run: Run, round_number: int, source: SceneSource) -> list[Base]:
     """The round's fresh scenes: those after the ones that demonstrations came from."""
     return _fresh(run, round_number, source, 0, run.config.rounds.bases)
@@ -41,9 +37,8 @@ def _fresh(run: Run, round_number: int, source: SceneSource, skip: int, count: i
     return [Base(first + i, source.get(first + i).spec) for i in range(count)]
 
 
-def random_variants(run: Run, bases: list[Base], *seed: object, draw=random_variant) -> tuple[list[Made], Batch]:
-    """At most one valid variant of each base, in their order; ``draw`` makes a candidate of a base."""
-    batch = Batch()
+def random_variants(run: Run, bases: list[Base], batch: Batch, *seed: object, draw=random_variant) -> list[Made]:
+    """At most one valid variant of each base, in their order; ``draw`` makes a candidate of a base, ``batch`` notes what became of it."""
     rng = np.random.default_rng(np.random.SeedSequence([seed_of(run.config.seed, *seed)]))
     waiting, found = list(bases), {}
     for _ in range(REDRAWS):
@@ -59,21 +54,20 @@ def random_variants(run: Run, bases: list[Base], *seed: object, draw=random_vari
         waiting = [b for b in waiting if b.number not in found]
         if not waiting:
             break
-    return [found[b.number] for b in bases if b.number in found], batch
+    return [found[b.number] for b in bases if b.number in found]
 
 
 def run_stage(run: Run, round_number: int) -> Finished:
     """Roll out bases and variants, keep the policy's own successes to learn from."""
     config = run.config
-    state = cloning.restore(run, cloning.template(config))
-    assert state is not None, "cloning commits its last state"
     with SceneSource(run) as source:
         bases = base_scenes(run, round_number, source)
         changes = source.store()
-    variants, batch = random_variants(run, bases, "collect", round_number)
+    batch = Batch()
+    variants = random_variants(run, bases, batch, "collect", round_number)
     specs = [(b.number, b.spec) for b in bases] + [(v.base.number, v.spec) for v in variants]
     trials = [Trial(spec, (number, repeat)) for number, spec in specs for repeat in range(config.rounds.collect)]
-    rollouts = Rollouts(run, state.ema)
+    rollouts = Rollouts(run, cloning.trained(run).ema)
     with rollouts.runner("collect", round_number, len(trials), "collect") as rollout_fn:
         outcomes = rollout_fn(trials)
     files = dict(changes["files"])

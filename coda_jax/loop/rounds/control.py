@@ -9,7 +9,7 @@ import numpy as np
 
 from coda_jax.agents.base import Outcome, Trial
 from coda_jax.evaluation.control_test import ControlResult, control_test, verdicts, wants_more
-from coda_jax.evaluation.trials import by_scene
+from coda_jax.evaluation.trials import counts_of
 from coda_jax.loop import cloning, parts
 from coda_jax.loop.rounds import collect, recall, rows
 from coda_jax.loop.rounds.certify import certify
@@ -71,7 +71,7 @@ def _edited_alike(run: Run, factor: str, base: Base, target: Made, rng: np.rando
         if not magnitude:
             continue
         binding = {"target": read_goal(spec).target}
-        offers = [o for o in matched(name, OBSERVATION, spec, binding, run.train, magnitude, seed) if o[0].factor == factor]
+        offers = matched(name, OBSERVATION, spec, binding, run.train, magnitude, seed, factor)
         if not offers:
             return None
         verb, bound = offers[int(rng.integers(len(offers)))]
@@ -108,9 +108,8 @@ class Pairs:
     def _built(self, bases: list[Base]) -> list[Pair]:
         run, candidates = self.run, {}
         for base in bases:
-            target = program_variant(run, self.program, base, self.program.level)
-            if isinstance(target, str):
-                self.batch.refuse(target)
+            target = program_variant(run, self.program, base, self.program.level, self.batch)
+            if target is None:
                 continue
             other = control_variant(run, self.program, base, target)
             if other is None:
@@ -138,12 +137,11 @@ def trials_of(pairs: list[Pair], n: int) -> list[Trial]:
 
 def pair_counts(pairs: list[Pair], outcomes: list[Outcome], n: int) -> dict[int, tuple[int, int]]:
     """Base number to successes of both variants; pairs with a rollout that broke in the simulator are left out."""
-    counts = {}
+    counts, both = {}, counts_of(outcomes, n)
     for i, pair in enumerate(pairs):
-        own = outcomes[2 * n * i : 2 * n * (i + 1)]
-        halves = [next(iter(by_scene(half).values())) for half in (own[:n], own[n:])]
-        if all(healthy == n for _, healthy in halves):
-            counts[pair.target.base.number] = halves[0][0], halves[1][0]
+        (k, healthy), (other, others) = both[2 * i : 2 * i + 2]
+        if healthy == others == n:
+            counts[pair.target.base.number] = k, other
     return counts
 
 
@@ -174,10 +172,9 @@ def _tests(run: Run, round_number: int, sandbox: Sandbox, bases: list[Base], bat
 def run_stage(run: Run, round_number: int) -> Finished:
     """Test, top up what is undecided, store verdicts with their scenes and rollouts."""
     config, settings = run.config, run.config.control
-    state = cloning.restore(run, cloning.template(config))
-    assert state is not None and run.state.checkpoint is not None, "cloning commits its last state"
+    assert run.state.checkpoint is not None, "cloning commits its last state"
     batch, outcomes, purposes = Batch(), [], []
-    rollouts = Rollouts(run, state.ema)
+    rollouts = Rollouts(run, cloning.trained(run).ema)
     with SceneSource(run) as source, Sandbox(parts.limits_of(config)) as sandbox:
         bases = collect.test_scenes(run, round_number, source) if config.control.modes else []
         tests = _tests(run, round_number, sandbox, bases, batch)

@@ -41,11 +41,10 @@ def chosen_failures(cases: Sequence[Case], most: int) -> list[tuple[int, Case]]:
 def run_stage(run: Run, round_number: int) -> Finished:
     """Diagnose, merge the diagnoses into modes, store both."""
     config = run.config
-    state = cloning.restore(run, cloning.template(config))
-    assert state is not None and run.state.checkpoint is not None, "cloning commits its last state"
+    assert run.state.checkpoint is not None, "cloning commits its last state"
     cases = collect.cases(run, round_number)
     failures = chosen_failures(cases, config.diagnose.failures)
-    rollouts = Rollouts(run, state.ema)
+    rollouts = Rollouts(run, cloning.trained(run).ema)
     total = sum(len(arms_of(case)) for _, case in failures) * config.diagnose.rerollouts
     reverts: list[Outcome] = []
     with rollouts.runner("revert", round_number, total, "diagnose") as rollout_fn:

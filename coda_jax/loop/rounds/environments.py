@@ -20,10 +20,8 @@ WAVES = 4  # attempts to fill the budget
 def run_stage(run: Run, round_number: int) -> Finished:
     """Fill the budget with scenes that are valid, new, and solved by the planner."""
     config = run.config
-    state = cloning.restore(run, cloning.template(config))
-    assert state is not None, "cloning commits its last state"
     propose = PROPOSERS[STRATEGIES[config.strategy].proposes]
-    rollouts, batch = Rollouts(run, state.ema), Batch()
+    rollouts, batch = Rollouts(run, cloning.trained(run).ema), Batch()
     known = set(recall.scene_ids(run.memory)) if STRATEGIES[config.strategy].proposes != "seeds" else set()
     accepted: list[tuple[Proposal, list[Trajectory]]] = []
     unsolved: list[Proposal] = []

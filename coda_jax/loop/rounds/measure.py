@@ -9,7 +9,7 @@ import numpy as np
 
 from coda_jax.agents.base import Outcome, Trial
 from coda_jax.evaluation.statistics import paired_difference
-from coda_jax.evaluation.trials import rate_interval, success_rate
+from coda_jax.evaluation.trials import counts_of, rate_interval
 from coda_jax.loop import cloning, schedule, seed_scenes
 from coda_jax.loop.journal import Environment
 from coda_jax.loop.rounds import recall, rows
@@ -20,7 +20,6 @@ from coda_jax.memory.consolidate import next_version
 from coda_jax.memory.learning_value import learning_values, scene_gains
 from coda_jax.memory.modes import current_modes
 from coda_jax.memory.rows import Gain, LearningValue, Purpose
-from coda_jax.scenes.spec import SceneSpec, from_json
 
 
 def measured_scenes(run: Run, round_number: int) -> tuple[list[Environment], list[Environment]]:
@@ -38,38 +37,37 @@ def measured_scenes(run: Run, round_number: int) -> tuple[list[Environment], lis
     return environments, list(controls.values())
 
 
-def _spec(run: Run, scene_id: str) -> SceneSpec:
-    row = run.memory.scene(scene_id)
-    assert row is not None, "environments are stored with their scenes"
-    return from_json(row.spec)
+def _by_mode(environments: list[Environment]) -> dict[str, list[Environment]]:
+    """Environments by the mode that they practise; those of none are left out."""
+    found: dict[str, list[Environment]] = {}
+    for e in environments:
+        if e.mode_id:
+            found.setdefault(e.mode_id, []).append(e)
+    return found
 
 
-def _roll_out(run: Run, round_number: int, moment: Purpose) -> tuple[list[Outcome], Rollouts]:
-    config = run.config
-    state = cloning.restore(run, cloning.template(config))
-    assert state is not None, "cloning commits its last state"
-    environments, controls = measured_scenes(run, round_number)
-    trials = [
-        Trial(_spec(run, e.scene_id), (e.number, repeat)) for e in (*environments, *controls) for repeat in range(config.rounds.rollouts)
-    ]
-    rollouts = Rollouts(run, state.ema)
+def _roll_out(run: Run, round_number: int, moment: Purpose, measured: list[Environment]) -> tuple[list[Outcome], Rollouts]:
+    scenes, n = recall.Scenes(run.memory), run.config.rounds.rollouts
+    trials = [Trial(scenes.spec(e.scene_id), (e.number, repeat)) for e in measured for repeat in range(n)]
+    rollouts = Rollouts(run, cloning.trained(run).ema)
     with rollouts.runner("measure", round_number, len(trials), f"measure {moment}") as rollout_fn:
         return rollout_fn(trials), rollouts
 
 
 def run_before(run: Run, round_number: int) -> Finished:
     """Fresh rollouts before the training: those that chose an environment are never its "before"."""
-    outcomes, rollouts = _roll_out(run, round_number, "before")
+    environments, controls = measured_scenes(run, round_number)
+    outcomes, rollouts = _roll_out(run, round_number, "before", [*environments, *controls])
     assert run.state.checkpoint is not None
-    _write_targeting(run, round_number, outcomes)
+    _write_targeting(run, round_number, environments, outcomes)
     episodes = rows.episode_rows(outcomes, "before", round_number, run.state.checkpoint, None)
     return Finished({"done": len(outcomes), "unit": "rollouts"}, episodes, {}, rollouts.physics_steps, rollouts.count)
 
 
-def _write_targeting(run: Run, round_number: int, outcomes: list[Outcome]) -> None:
+def _write_targeting(run: Run, round_number: int, environments: list[Environment], outcomes: list[Outcome]) -> None:
     """Which share of the environments is neither mastered nor out of reach, before it is trained on; few rollouts are pooled by mode."""
-    environments, n = run.state.environments.get(str(round_number), []), run.config.rounds.rollouts
-    counts = [success_rate(outcomes[n * i : n * (i + 1)]) for i in range(len(environments))]
+    n = run.config.rounds.rollouts
+    counts = counts_of(outcomes, n)[: len(environments)]  # control variants come after them
     pools = [band.Environment(e.mode_id or e.scene_id, 0.0, k, total) for e, (k, total) in zip(environments, counts, strict=True)]
     judged = band.memberships(pools)
     run.metrics.write(
@@ -96,15 +94,12 @@ def _successes(run: Run, round_number: int, purpose: str) -> dict[str, dict[int,
 def run_after(run: Run, round_number: int, block: int) -> Finished:
     """The same rollouts after a block of training: Learning Value of every mode, and the schedule's decision."""
     config = run.config
-    outcomes, rollouts = _roll_out(run, round_number, "after")
-    assert run.state.checkpoint is not None
     environments, controls = measured_scenes(run, round_number)
+    outcomes, rollouts = _roll_out(run, round_number, "after", [*environments, *controls])
+    assert run.state.checkpoint is not None
     n = config.rounds.rollouts
-    k_after = {}
-    for i, e in enumerate((*environments, *controls)):
-        k, healthy = success_rate(outcomes[n * i : n * (i + 1)])
-        if healthy == n:
-            k_after[e.scene_id] = k
+    rolled_out = zip((*environments, *controls), counts_of(outcomes, n), strict=True)
+    k_after = {e.scene_id: k for e, (k, healthy) in rolled_out if healthy == n}
     before = {scene: own[min(own)] for scene, own in _successes(run, round_number, "before").items() if own}
     environments = [e for e in environments if e.scene_id in before and e.scene_id in k_after]
     controls = [e for e in controls if e.scene_id in before and e.scene_id in k_after]
@@ -153,10 +148,7 @@ def _decide(
     run: Run, round_number: int, block: int, environments: list[Environment], before: dict[str, int], after: dict[str, int]
 ) -> schedule.Decision:
     config, n = run.config, run.config.rounds.rollouts
-    modes: dict[str, list[str]] = {}
-    for e in environments:
-        if e.mode_id:
-            modes.setdefault(e.mode_id, []).append(e.scene_id)
+    modes = {mode_id: [e.scene_id for e in own] for mode_id, own in _by_mode(environments).items()}
     inside = {m for m, scenes in modes.items() if band.in_band(sum(after[s] for s in scenes), n * len(scenes))}
     updates = block * config.rounds.steps
     if config.schedule.kind == "fixed":
@@ -192,10 +184,7 @@ def _values(
     def gains(scenes: list[Environment]) -> np.ndarray:
         return scene_gains([before[e.scene_id] for e in scenes], [after[e.scene_id] for e in scenes], n)
 
-    by_mode: dict[str, list[Environment]] = {}
-    for e in environments:
-        if e.mode_id:
-            by_mode.setdefault(e.mode_id, []).append(e)
+    by_mode = _by_mode(environments)
     values = learning_values({m: gains(scenes) for m, scenes in by_mode.items()}, {"controls": gains(controls)} if controls else {})
     known = recall.modes_by_id(current_modes(run.memory, run.config.family))
     added: list[Any] = []

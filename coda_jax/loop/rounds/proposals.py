@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from coda_jax.agents.base import Trial
-from coda_jax.evaluation.trials import success_rate
+from coda_jax.evaluation.trials import counts_of
 from coda_jax.loop import parts
 from coda_jax.loop.rounds import collect, recall
 from coda_jax.loop.rounds.rollouts import Rollouts
-from coda_jax.loop.rounds.variants import Base, Batch, Made, own_program, program_variant, random_variant, seed_of, verified
+from coda_jax.loop.rounds.variants import Base, Batch, Made, drawn_edit, own_program, program_variant, random_variant, seed_of, verified
 from coda_jax.loop.run import Run
 from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.memory.allocation import Allocation, ModeState, Status, allocate
@@ -21,13 +21,12 @@ from coda_jax.memory.learning_value import LearningValue, credit
 from coda_jax.memory.modes import current_modes, learning_values
 from coda_jax.memory.rows import Mode, Origin, Program
 from coda_jax.programs.sandbox import Sandbox
-from coda_jax.scenes.edits.verbs import applicable, apply_edit
 from coda_jax.scenes.spec import FACTORS
 
 JITTER = 0.1  # of a program's level, so that its scenes differ in more than their base
 # Domain randomisation varies where things are and what they are like round the seeds, never what is asked.
 RANDOMISED = ("yaw", "reach", "distance", "mass", "friction", "size", "colour")
-MILD = 0.5  # largest magnitude of randomisation
+MILDEST, MILD = 0.05, 0.5  # magnitudes of randomisation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,18 +63,16 @@ def seeds(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
 def _jittered(run: Run, base: Base, rng: np.random.Generator) -> Made | None:
     spec, verbs = base.spec, []
     for name in rng.permutation(RANDOMISED)[:3]:
-        magnitude, seed = round(float(rng.uniform(0.05, MILD)), 3), int(rng.integers(2**31))
-        bound = applicable(spec, str(name), run.train, magnitude, seed)
-        if bound is not None:
-            spec = apply_edit(spec, str(name), bound, magnitude, seed, run.train)
-            verbs.append((str(name), magnitude))
+        found = drawn_edit(run, spec, str(name), rng, MILDEST, MILD)
+        if found is not None:
+            spec, edit = found
+            verbs.append(edit)
     return Made(base, spec, tuple(verbs), None) if verbs else None
 
 
 def randomised(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
     """Small changes of places and attributes round the fresh scenes."""
-    made, more = collect.random_variants(ask.run, ask.bases, *ask.seed("randomised"), draw=_jittered)
-    _merge(batch, more)
+    made = collect.random_variants(ask.run, ask.bases, batch, *ask.seed("randomised"), draw=_jittered)
     return [Proposal(m, "randomised") for m in made[: ask.count]]
 
 
@@ -85,20 +82,18 @@ def _one_factor(run: Run, base: Base, rng: np.random.Generator) -> Made | None:
 
 def uniform(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
     """Every factor, verb and magnitude alike."""
-    made, more = collect.random_variants(ask.run, ask.bases, *ask.seed("uniform"), draw=_one_factor)
-    _merge(batch, more)
+    made = collect.random_variants(ask.run, ask.bases, batch, *ask.seed("uniform"), draw=_one_factor)
     return [Proposal(m, "novelty") for m in made[: ask.count]]
 
 
 def in_band(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
     """Random edits of which those are kept whose success is likeliest to lie in the band, whatever the factor."""
-    made, more = collect.random_variants(ask.run, ask.bases, *ask.seed("in_band"), draw=_one_factor)
-    _merge(batch, more)
+    made = collect.random_variants(ask.run, ask.bases, batch, *ask.seed("in_band"), draw=_one_factor)
     n = ask.run.config.rounds.rollouts
     trials = [Trial(m.spec, (m.base.number, r)) for m in made for r in range(n)]
     with rollouts.runner("band", ask.round_number, len(trials), "success of candidates") as rollout_fn:
         outcomes = rollout_fn(trials)
-    counts = [success_rate(outcomes[n * i : n * (i + 1)]) for i in range(len(made))]
+    counts = counts_of(outcomes, n)
     ranked = sorted(range(len(made)), key=lambda i: (-band_probability(*counts[i]), i))
     return [Proposal(made[i], "novelty") for i in sorted(ranked[: ask.count])]
 
@@ -167,20 +162,11 @@ def _of_program(ask: Ask, row: Program, wanted: int, batch: Batch, sandbox: Sand
         candidates = []
         for base in some:
             level = float(np.clip(round(row.level + rng.uniform(-JITTER, JITTER), 3), 0.0, 1.0))
-            variant = program_variant(run, program, base, level)
-            if isinstance(variant, str):
-                batch.refuse(variant)
-            else:
+            variant = program_variant(run, program, base, level, batch)
+            if variant is not None:
                 candidates.append(variant)
         made += verified(run, candidates, batch, run.config.engine.repairs)
     return made[:wanted]
-
-
-def _merge(batch: Batch, more: Batch) -> None:
-    batch.made.extend(more.made)
-    batch.history.extend(more.history)
-    for reason, n in more.refused.items():
-        batch.refused[reason] = batch.refused.get(reason, 0) + n
 
 
 def _log(ask: Ask, plan: Allocation) -> None:

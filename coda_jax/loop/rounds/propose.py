@@ -67,8 +67,7 @@ def wanted_modes(run: Run, round_number: int) -> list[Mode]:
 def run_stage(run: Run, round_number: int) -> Finished:
     """Write, evaluate, build, roll out; store programs with their levels, scenes and what construction taught."""
     config = run.config
-    state = cloning.restore(run, cloning.template(config))
-    assert state is not None and run.state.checkpoint is not None, "cloning commits its last state"
+    assert run.state.checkpoint is not None, "cloning commits its last state"
     with SceneSource(run) as source:
         bases = collect.base_scenes(run, round_number, source)
         changes = source.store()
@@ -86,7 +85,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
                     for repeat in range(config.engine.rollouts):
                         trials.append(Trial(made.spec, (made.base.number, repeat)))
                         owners.append((search, level))
-        rollouts = Rollouts(run, state.ema)
+        rollouts = Rollouts(run, cloning.trained(run).ema)
         with rollouts.runner("search", round_number, len(trials), "search levels") as rollout_fn:
             outcomes = rollout_fn(trials)
         for search in searches:
@@ -145,10 +144,8 @@ def _begin(run: Run, mode: Mode, bases: list[Base], batch: Batch, sandbox: Sandb
         for level in config.engine.levels:
             candidates: list[Made] = []
             for base in shuffled:
-                made = program_variant(run, program, base, level)
-                if isinstance(made, str):
-                    batch.refuse(made)
-                else:
+                made = program_variant(run, program, base, level, batch)
+                if made is not None:
                     candidates.append(made)
                 if len(candidates) == config.engine.scenes:
                     break

@@ -25,8 +25,8 @@ def run_stage(run: Run, round_number: int) -> Finished:
     began = config.clone.steps + run.state.blocks * config.rounds.steps
     data = cloning.dataset(config, demonstrations.load(run.folder, run.state), run.encoder)
     words = cloning.language(config, run.train, run.encoder)
-    state = cloning.restore(run, cloning.template(config))
-    assert state is not None and run.state.checkpoint is not None, "cloning commits its last state"
+    state = cloning.trained(run)
+    assert run.state.checkpoint is not None, "cloning commits its last state"
     if run.state.checkpoint == began:
         state = init_state(policy, training, state.ema)
     seed = (config.seed + 1_000_003 * (1 + run.state.blocks)) % 2**32  # other batches than in earlier blocks

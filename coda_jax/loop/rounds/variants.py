@@ -16,7 +16,7 @@ from coda_jax.loop.run import Run
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.edits.lock import edited_factors
 from coda_jax.scenes.edits.record import EditError
-from coda_jax.scenes.edits.verbs import VERBS, applicable, apply_edit
+from coda_jax.scenes.edits.verbs import VERBS, applied
 from coda_jax.scenes.generation import GenerationProgram, evaluate_generation
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.lifting import bind, generate
@@ -86,6 +86,15 @@ def own_program(run: Run, sandbox: Sandbox, text: str) -> GenerationProgram:
     return patiently(sandbox, lambda: evaluate_generation(text, sandbox, run.train))
 
 
+def drawn_edit(
+    run: Run, spec: SceneSpec, verb: str, rng: np.random.Generator, low: float, high: float
+) -> tuple[SceneSpec, tuple[str, float]] | None:
+    """The scene edited by a verb at a magnitude drawn between two, and the edit; None where it cannot be applied."""
+    magnitude = round(float(rng.uniform(low, high)), 3)
+    found = applied(spec, verb, run.train, magnitude, int(rng.integers(2**31)))
+    return (found[1], (verb, magnitude)) if found else None
+
+
 def random_variant(run: Run, base: Base, rng: np.random.Generator, factors: Sequence[str] = FACTORS) -> Made | None:
     """An edit of one factor, or of two; verbs and magnitudes at random. None where no draw could be applied."""
     spec, verbs = base.spec, []
@@ -93,12 +102,10 @@ def random_variant(run: Run, base: Base, rng: np.random.Generator, factors: Sequ
     for factor in chosen:
         own = [name for name, v in VERBS.items() if v.factor == factor]
         for name in rng.permutation(own)[:DRAWS]:
-            magnitude = round(float(rng.uniform(LEAST_MAGNITUDE, 1.0)), 3)
-            seed = int(rng.integers(2**31))
-            bound = applicable(spec, str(name), run.train, magnitude, seed)
-            if bound is not None:
-                spec = apply_edit(spec, str(name), bound, magnitude, seed, run.train)
-                verbs.append((str(name), magnitude))
+            found = drawn_edit(run, spec, str(name), rng, LEAST_MAGNITUDE, 1.0)
+            if found is not None:
+                spec, edit = found
+                verbs.append(edit)
                 break
     changed = edited_factors(base.spec, spec)
     if not changed:
@@ -106,8 +113,8 @@ def random_variant(run: Run, base: Base, rng: np.random.Generator, factors: Sequ
     return Made(base, spec, tuple(verbs), changed[0] if len(changed) == 1 else None)
 
 
-def program_variant(run: Run, program: GenerationProgram, base: Base, level: float) -> Made | str:
-    """What the program makes of a base at a level, with the best binding that works; or why it makes nothing."""
+def program_variant(run: Run, program: GenerationProgram, base: Base, level: float, batch: Batch) -> Made | None:
+    """What the program makes of a base at a level, with the best binding that works; None, refused in ``batch``, where it makes nothing."""
     reason = f"{program.edits[0].verb}: no object plays the roles"
     for binding in bind(program, base.spec, run.train):
         try:
@@ -121,7 +128,8 @@ def program_variant(run: Run, program: GenerationProgram, base: Base, level: flo
             continue
         verbs = tuple((step.verb, round(step.magnitude(level), 6)) for step in program.edits)
         return Made(base, spec, verbs, program.factor, level)
-    return reason
+    batch.refuse(reason)
+    return None
 
 
 def verified(run: Run, candidates: Sequence[Made], batch: Batch, repairs: int) -> list[Made]:

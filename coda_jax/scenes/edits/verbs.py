@@ -192,17 +192,24 @@ def usual_bindings(spec: SceneSpec, verb_name: str, binding: Mapping[str, str] |
     return [{r: base.get(r, n) for r in needs} for n in near]
 
 
+def applied(
+    spec: SceneSpec, verb_name: str, catalogue: Catalogue, magnitude: float = 0.5, seed: int = 0, binding: Mapping[str, str] | None = None
+) -> tuple[dict[str, str], SceneSpec] | None:
+    """The first usual binding with which a verb can be applied, and the edited scene, or None."""
+    for bound in usual_bindings(spec, verb_name, binding):
+        try:
+            return bound, apply_edit(spec, verb_name, bound, magnitude, seed, catalogue)
+        except EditError:
+            continue
+    return None
+
+
 def applicable(
     spec: SceneSpec, verb_name: str, catalogue: Catalogue, magnitude: float = 0.5, seed: int = 0, binding: Mapping[str, str] | None = None
 ) -> dict[str, str] | None:
-    """The first usual binding with which a verb can be applied, or None."""
-    for bound in usual_bindings(spec, verb_name, binding):
-        try:
-            apply_edit(spec, verb_name, bound, magnitude, seed, catalogue)
-        except EditError:
-            continue
-        return bound
-    return None
+    """The first usual binding with which a verb can be applied, or None; ``applied`` also gives the scene."""
+    found = applied(spec, verb_name, catalogue, magnitude, seed, binding)
+    return found[0] if found else None
 
 
 def matched(
@@ -213,22 +220,24 @@ def matched(
     catalogue: Catalogue,
     magnitude: float = 0.5,
     seed: int = 0,
+    factor: str | None = None,
 ) -> list[tuple[Verb, dict[str, str]]]:
     """Control verbs for a verb: of other factors, active for an observation type, applicable here at the same quantile; with bindings.
 
     Args:
       observation: "state" or "pixels".
       binding: roles of the verb that is controlled; where a control needs the same role it takes the same object.
+      factor: that the controls are of; None for every other one.
 
     Raises:
       EditError: unknown verb or observation type.
     """
     if observation not in OBSERVATIONS:
         raise EditError(f"unknown observation type {observation!r}: use one of {', '.join(OBSERVATIONS)}")
-    factor = verb(verb_name).factor
+    own = verb(verb_name).factor
     found = []
     for other in VERBS.values():
-        if other.factor == factor or observation not in other.observed_by:
+        if other.factor == own or factor not in (None, other.factor) or observation not in other.observed_by:
             continue
         bound = applicable(spec, other.name, catalogue, magnitude, seed, binding)
         if bound is not None:
