@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coda_jax.agents.scripted.repair import Move, repair
+from coda_jax.agents.base import Move
 from coda_jax.loop import parts
 from coda_jax.loop.own_programs import patiently
 from coda_jax.loop.run import Run
@@ -171,8 +171,9 @@ def verified(run: Run, candidates: Sequence[Made], batch: Batch, repairs: int) -
 def _mended(run: Run, made: Made, failures: Sequence[Failure]) -> tuple[Made, Failure, Move] | None:
     if made.factor != "spatial":  # moving things would break the lock of another factor
         return None
+    engine = parts.engine_of(run.train)
     for failure in failures:
-        found = repair(made.spec, [failure])
+        found = engine.repair(made.spec, [failure])
         if found is None:
             continue
         spec, move = found
