@@ -80,6 +80,7 @@ def round_rollouts(config: settings.Config) -> dict[str, int]:
     if STRATEGIES[config.strategy].proposes == "in_band":
         counts["choose"] = rounds.bases * rounds.rollouts
     counts["measure"] = 4 * rounds.environments * rounds.rollouts
+    counts["band"] = 2 * rounds.environments * (rounds.most_rollouts - rounds.rollouts)
     return counts
 
 

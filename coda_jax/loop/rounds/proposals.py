@@ -93,6 +93,7 @@ def in_band(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
     trials = [Trial(m.spec, (m.base.number, r)) for m in made for r in range(n)]
     with rollouts.runner("band", ask.round_number, len(trials), "success of candidates") as rollout_fn:
         outcomes = rollout_fn(trials)
+    batch.rolled += outcomes
     counts = counts_of(outcomes, n)
     ranked = sorted(range(len(made)), key=lambda i: (-band_probability(*counts[i]), i))
     return [Proposal(made[i], "novelty") for i in sorted(ranked[: ask.count])]

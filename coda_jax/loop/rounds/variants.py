@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coda_jax.agents.base import Move
+from coda_jax.agents.base import Move, Outcome
 from coda_jax.loop import parts
 from coda_jax.loop.own_programs import patiently
 from coda_jax.loop.run import Run
@@ -62,11 +62,13 @@ class Built:
 
 @dataclasses.dataclass
 class Batch:
-    """made: valid variants. refused: reason to count. history: every failed check, for the engine's priors."""
+    """made: valid variants. refused: reason to count. history: every failed check, for the engine's priors. rolled: rollouts that chose
+    among valid variants, in the order of ``made``."""
 
     made: list[Made] = dataclasses.field(default_factory=list)
     refused: dict[str, int] = dataclasses.field(default_factory=dict)
     history: list[Built] = dataclasses.field(default_factory=list)
+    rolled: list[Outcome] = dataclasses.field(default_factory=list)
 
     def refuse(self, reason: str) -> None:
         self.refused[reason] = self.refused.get(reason, 0) + 1
