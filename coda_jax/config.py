@@ -119,6 +119,10 @@ def default(preset: str = "cpu") -> Config:
                 "every": 500,  # updates between saves
                 "keep": 2,
             },
+            "memory": {
+                "start": "",  # memory.sqlite of a finished run whose modes and programs this one begins with
+                "start_mode": "live",  # live: this run goes on with them; frozen: it uses them and never changes them
+            },
             "strategy": "coda",  # where the environments of a round come from; STRATEGIES lists them
             "rounds": {
                 "count": 0,  # rounds of co-evolution after cloning
@@ -295,6 +299,7 @@ RANGES = ("validity.density_kg_m3", "validity.scale", "validity.longest_m", "val
 ONE_OF: dict[str, tuple[str, ...]] = {
     "family": ("pick_place",),
     "strategy": STRATEGIES,
+    "memory.start_mode": ("live", "frozen"),
     "schedule.kind": ("adaptive", "fixed"),
     "sim.backend": ("auto", "native", "mjx"),
     "evaluate.split": ("validation", "test"),

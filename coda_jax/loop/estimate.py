@@ -61,6 +61,7 @@ def describe(config: settings.Config, workdir: Path) -> str:
         + ", ".join(f"{suite} {n}" for suite, n in rollouts.items())
         + f"; {config.evaluate.executed} actions of each chunk executed",
         *_round_lines(config, each_round),
+        *([f"starts from     {config.memory.start}, {config.memory.start_mode}"] if config.memory.start else []),
         "language model  none: 0 tokens",
         f"memory          about {memory / 1e9:.1f} GB; disk about {disk / 1e6:.0f} MB",
         f"time            about {duration(sum(stages.values()))} on {cores} cores: "

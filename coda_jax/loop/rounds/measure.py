@@ -10,7 +10,7 @@ import numpy as np
 from coda_jax.agents.base import Outcome, Trial
 from coda_jax.evaluation.statistics import paired_difference
 from coda_jax.evaluation.trials import counts_of, rate_interval, success_rate
-from coda_jax.loop import cloning, schedule, seed_scenes
+from coda_jax.loop import cloning, schedule, seed_scenes, starting_memory
 from coda_jax.loop.journal import Environment
 from coda_jax.loop.rounds import membership, recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
@@ -207,7 +207,7 @@ def _values(
         k = sum(after[e.scene_id] for e in scenes)
         mode = known[mode_id]
         changed = next_version(mode, round_number, severity=k / (n * len(scenes)), importance=mode.importance + value.value)
-        if changed is not mode:
+        if changed is not mode and not starting_memory.frozen(run.config, mode):
             added.append(changed)
         run.metrics.write(
             "learning_value",

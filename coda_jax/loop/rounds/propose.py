@@ -8,7 +8,7 @@ import numpy as np
 
 from coda_jax.agents.base import Difficulty, Trial
 from coda_jax.evaluation.trials import success_rate
-from coda_jax.loop import cloning, parts
+from coda_jax.loop import cloning, parts, starting_memory
 from coda_jax.loop.own_programs import headed
 from coda_jax.loop.rounds import collect, recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
@@ -131,6 +131,7 @@ def _begin(run: Run, mode: Mode, bases: list[Base], batch: Batch, sandbox: Sandb
     shuffled = [bases[i] for i in order]
     remembered = recall.newest(programs_of(run.memory, mode.mode_id, "generation")) if STRATEGIES[config.strategy].remembers else None
     texts = [remembered.text] if remembered is not None else _texts(run, mode, shuffled)
+    texts = starting_memory.own_texts(config, texts, programs_of(run.memory, mode.mode_id, "generation"))
     search = None
     for text in texts:
         program = own_program(run, sandbox, text)
