@@ -12,11 +12,11 @@ from coda_jax.loop import coevolve, starting_memory
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.journal import read_commits
 from coda_jax.loop.run import opened
+from coda_jax.loop.stages import next_stage, run_stage
 from coda_jax.memory.provenance import provenance
 from coda_jax.memory.rows import ControlTest, Diagnosis, Mode, Program, Scene
 from coda_jax.memory.store import FILE, Memory
 from coda_jax.runtime import InputError
-from tests.loop.small import outcome
 from tests.memory import made
 
 REPOSITORY = Path(__file__).parents[2]
@@ -64,7 +64,7 @@ def other(tmp_path):
     return store(tmp_path / "other", *rows, *programs)
 
 
-@pytest.mark.parametrize("start_mode", ["live", "frozen"])
+@pytest.mark.parametrize("start_mode", ["live", pytest.param("frozen", marks=pytest.mark.slow)])
 def test_a_run_begins_with_the_memory_of_another(start_mode, other, tmp_path):
     config, folder = nano(other, start_mode), tmp_path / "run"
     with folders.open_run(folder, config):
@@ -100,16 +100,22 @@ def test_a_run_begins_with_the_memory_of_another(start_mode, other, tmp_path):
     assert told["start_mode"] == start_mode and set(told["programs"]) == {p.program_id for p in begun}
     assert {r["mode"] for r in rows if r["kind"] == "imported"} == set(imported)
     assert (">imported<" in (folder / "report.html").read_text()) == bool(set(imported) - {d.mode_id for d in diagnoses})
-    if start_mode == "frozen":
-        return
-    finished = outcome(folder)
-    other.unlink()  # it is not needed again
-    with Memory.open(folder / FILE) as memory:
-        memory.truncate(1)  # a kill right after the import
-    coevolve.run(config, folder, dry_run=False)
-    assert outcome(folder) == finished
-    with Memory.reading(folder / FILE) as memory:
-        assert (memory.rows(Mode, "ORDER BY mode_id, version"), memory.rows(Program)) == (modes, programs)
+
+
+def test_what_was_imported_is_not_read_again(other, tmp_path):
+    config, folder = nano(other), tmp_path / "run"
+    folder.mkdir()
+    with opened(config, folder) as job:
+        stage = next_stage(config, job.state)
+        assert stage is not None and stage.name == "memory"
+        run_stage(job, stage)
+        stored = job.memory.rows(Mode), job.memory.rows(Program)
+    other.unlink()
+    starting_memory.check(config, folder)
+    with opened(config, folder) as job:
+        stage = next_stage(config, job.state)
+        assert stage is not None and stage.name == "scenes"
+        assert (job.memory.rows(Mode), job.memory.rows(Program)) == stored and len(stored[0]) == len(stored[1]) == 3
 
 
 def test_what_cannot_be_used_is_left_out_and_counted(tmp_path):
