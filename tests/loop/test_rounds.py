@@ -118,10 +118,11 @@ def test_replay_draws_from_mastered_and_retired_modes(config, whole, tmp_path):
         with job.memory.transaction() as t:  # as if round 2 had refuted the one, and round 3 had taught the other
             t.add(next_version(mode, 2, status="removed"))
             t.add(dataclasses.replace(program, version=program.version + 1, status="retired", verdict="refuted"))
+        assert gone not in {s.mode for s in proposals.mode_states(job, 2)[0]}  # what a round has refuted is no past of its own
+        with job.memory.transaction() as t:
             t.add(LearningValue(good, 3, (Gain(scene, 0, 2, 2),), 1.0, 1.0))
         status = {s.mode: s.status for s in proposals.mode_states(job, 4)[0]}
         assert (status[good], status[gone]) == ("mastered", "retired")
-        assert gone not in {s.mode for s in proposals.mode_states(job, 2)[0]}  # what a round has refuted is no past of its own
         with SceneSource(job) as source:
             bases = collect.base_scenes(job, 4, source)
         ask, rollouts = proposals.Ask(job, 4, 0, bases, 6), Rollouts(job, cloning.trained(job).ema)
