@@ -110,9 +110,10 @@ def mode_states(run: Run, round_number: int) -> tuple[list[ModeState], dict[str,
     measured, mastered = recall.measured_rounds(run.memory), run.config.allocation.mastered
     known: dict[str, tuple[Mode, Program]] = {}
     past: dict[str, tuple[Mode, Program]] = {}
-    values = {m.mode_id: learning_values(run.memory, m.mode_id) if remembers else [] for m in current_modes(run.memory, run.config.family)}
     status: dict[str, Status] = {}
-    for mode in current_modes(run.memory, run.config.family):
+    modes = current_modes(run.memory, run.config.family)
+    values = {m.mode_id: learning_values(run.memory, m.mode_id) if remembers else [] for m in modes}
+    for mode in modes:
         own = programs.get(mode.mode_id, [])
         if mode.status == "removed":
             program = recall.latest(own)
