@@ -118,6 +118,7 @@ def default(preset: str = "cpu") -> Config:
             "checkpoint": {
                 "every": 500,  # updates between saves
                 "keep": 2,
+                "rollouts": 256,  # of policy or planner, between commits in the other stages of a round
             },
             "strategy": "coda",  # where the environments of a round come from; STRATEGIES lists them
             "rounds": {

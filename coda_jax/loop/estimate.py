@@ -10,6 +10,7 @@ from coda_jax import runtime
 from coda_jax.evaluation.terminal import duration
 from coda_jax.loop import evaluation, parts, requirements
 from coda_jax.loop.journal import read_commits
+from coda_jax.loop.rounds.environments import WAVES
 from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.scenes.catalogue import Catalogue
 
@@ -42,7 +43,7 @@ def describe(config: settings.Config, workdir: Path) -> str:
     each_round = round_rollouts(config)
     if config.rounds.count:
         demos = config.rounds.environments * config.rounds.demos
-        updates = stages["clone"] * config.rounds.steps / config.clone.steps
+        updates = stages["clone"] * config.schedule.most_updates / config.clone.steps
         scenes_s = (config.rounds.bases + config.control.most_scenes) * _SCENE_S
         one = scenes_s + (sum(each_round.values()) * _ROLLOUT_S + demos * _DEMO_S) / cores + updates
         stages[f"{config.rounds.count} rounds"] = config.rounds.count * one
@@ -63,14 +64,14 @@ def describe(config: settings.Config, workdir: Path) -> str:
         *_round_lines(config, each_round),
         "language model  none: 0 tokens",
         f"memory          about {memory / 1e9:.1f} GB; disk about {disk / 1e6:.0f} MB",
-        f"time            about {duration(sum(stages.values()))} on {cores} cores: "
+        f"time            {'at most ' if config.rounds.count else ''}about {duration(sum(stages.values()))} on {cores} cores: "
         + ", ".join(f"{name} {duration(seconds)}" for name, seconds in stages.items()),
     ]
     return "\n".join(lines)
 
 
 def round_rollouts(config: settings.Config) -> dict[str, int]:
-    """Rollouts of one round by purpose, at most; a round whose modes are few or decided early takes fewer."""
+    """Rollouts of one round by purpose, at most; a round whose modes are few or decided early, or that ends early, takes fewer."""
     rounds, engine, control = config.rounds, config.engine, config.control
     counts = {"collect": 2 * rounds.bases * rounds.collect}
     if STRATEGIES[config.strategy].diagnoses:
@@ -78,9 +79,15 @@ def round_rollouts(config: settings.Config) -> dict[str, int]:
         counts["search"] = engine.modes * len(engine.levels) * engine.scenes * engine.rollouts
         counts["control"] = 2 * control.modes * control.most_scenes * control.rollouts
     if STRATEGIES[config.strategy].proposes == "in_band":
-        counts["choose"] = rounds.bases * rounds.rollouts
-    counts["measure"] = 4 * rounds.environments * rounds.rollouts
+        counts["choose"] = WAVES * rounds.bases * rounds.rollouts
+    controls = min(rounds.environments, control.modes * control.most_scenes) if STRATEGIES[config.strategy].diagnoses else 0
+    counts["measure"] = (1 + most_blocks(config)) * (rounds.environments + controls) * rounds.rollouts
     return counts
+
+
+def most_blocks(config: settings.Config) -> int:
+    """Trainings of one round, at most; each is followed by a measurement."""
+    return config.schedule.most_updates // config.rounds.steps
 
 
 def _round_lines(config: settings.Config, each_round: dict[str, int]) -> list[str]:
@@ -90,6 +97,6 @@ def _round_lines(config: settings.Config, each_round: dict[str, int]) -> list[st
     listed = ", ".join(f"{purpose} {n}" for purpose, n in each_round.items())
     return [
         f"rounds          {rounds.count} of {config.strategy}: {rounds.environments} environments, {rounds.demos} demonstrations each, "
-        f"{rounds.steps:,} updates a block",
+        f"{most_blocks(config)} x {rounds.steps:,} updates at most",
         f"                at most {sum(each_round.values()):,} rollouts a round: {listed}",
     ]
