@@ -19,9 +19,11 @@ from coda_jax.evaluation.records import read_records
 from coda_jax.loop import coevolve
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.journal import read_commits
-from coda_jax.loop.stages import next_stage
+from coda_jax.loop.run import opened
+from coda_jax.loop.stages import next_stage, run_stage
 from coda_jax.loop.strategies import STRATEGIES
-from coda_jax.memory.rows import ControlTest, Diagnosis, Episode, LearningValue, Mode, Program, Scene
+from coda_jax.loop.substeps import Substeps
+from coda_jax.memory.rows import Construction, ControlTest, Diagnosis, Episode, LearningValue, Mode, Program, Scene
 from coda_jax.memory.store import FILE, Memory
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
@@ -197,10 +199,57 @@ def test_rounds_killed_anywhere_end_the_same(stage, config, whole, tmp_path):
     (copy / "episodes" / "demos_r09.npz").write_bytes(b"an orphan")
     coevolve.run(config, copy, dry_run=False)
     assert not (copy / "episodes" / "demos_r09.npz").exists()
-    assert outcome(copy) == outcome(whole)
-    with Memory.reading(copy / FILE) as again, Memory.reading(whole / FILE) as first:
-        for row in (Scene, Episode, Diagnosis, Mode, Program, ControlTest, LearningValue):
+    assert_same(copy, whole)
+
+
+class Killed(BaseException):
+    """Nothing catches it, as nothing catches a kill."""
+
+
+def kill_at_every_substep(config, folder: Path, monkeypatch) -> list[str]:
+    """Go on to the end of the rounds in processes that die right after a sub-step's commit; the stages in which they died."""
+    died = []
+    flush = Substeps._flush
+
+    def flush_and_die(self):
+        flush(self)
+        raise Killed(self._stage)
+
+    monkeypatch.setattr(Substeps, "_flush", flush_and_die)
+    while True:
+        try:
+            with opened(config, folder) as job:
+                while (stage := next_stage(config, job.state)) is not None and stage.name != "evaluate":
+                    run_stage(job, stage)
+            break
+        except Killed as kill:
+            died.append(str(kill))
+    monkeypatch.undo()
+    return died
+
+
+def assert_same(folder: Path, whole: Path) -> None:
+    assert outcome(folder) == outcome(whole)
+    with Memory.reading(folder / FILE) as again, Memory.reading(whole / FILE) as first:
+        for row in (Scene, Construction, Episode, Diagnosis, Mode, Program, ControlTest, LearningValue):
             assert again.rows(row) == first.rows(row)
+    assert dataclasses.replace(read_summary(folder), wall_s=0.0) == dataclasses.replace(read_summary(whole), wall_s=0.0)
+
+
+def test_rounds_killed_at_every_substep_end_the_same(config, whole, tmp_path, monkeypatch):
+    """The whole run has no sub-steps, for it is small; nor does it matter how many there are."""
+    copy = Path(shutil.copytree(whole, tmp_path / "copy"))
+    cut_to(copy, "evaluate.before")
+    config = config.copy_and_resolve_references()
+    config.checkpoint.rollouts = 5
+    died = kill_at_every_substep(config, copy, monkeypatch)
+    for number in (1, 2):
+        for stage in ("collect", "diagnose", "propose", "control", "before", "after1"):
+            assert f"r{number}.{stage}" in died
+    assert max(died.count(stage) for stage in died) >= 3
+    coevolve.run(config, copy, dry_run=False)
+    assert_same(copy, whole)
+    assert not list((copy / "episodes").glob("part_*"))
 
 
 def test_a_run_without_rounds_has_no_round_stages(config):
