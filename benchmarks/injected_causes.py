@@ -205,7 +205,8 @@ def test_diagnoses(bench: Bench) -> None:
 
 def aa_arm(bench: Bench) -> None:
     """Both variants by one verb and magnitude with other seeds, labels at random: how often would that be confirmed?"""
-    from coda_jax.evaluation.control_test import aa_labels, control_test
+    from benchmarks.simulated_tests import aa_labels
+    from coda_jax.evaluation.control_test import control_test
 
     done = {r["verb"] for r in read(bench.folder) if r["kind"] == "aa"}
     settings = bench.run.config.control
