@@ -188,6 +188,21 @@ def test_compare_sets_runs_side_by_side(whole, tmp_path, capsys):
     assert "other against nano" in out
     assert out.count("+0") >= 5
     assert command_line.main(["--mode=compare", f"--workdir={whole}", f"--against={tmp_path / 'nothing'}"]) == 2
+    assert "nothing is no run" in capsys.readouterr().err
+
+
+def test_compare_takes_evaluations(whole, tmp_path, capsys):
+    copy = Path(shutil.copytree(whole, tmp_path / "copy"))
+    again = ["--mode=evaluate", f"--workdir={copy}", "--config.evaluate.executed=8", "--config.evaluate.suites=id,tasks"]
+    assert command_line.main(again) == 0
+    evaluation = copy / "evaluations" / "validation-e8-id+tasks-4scenes"
+    capsys.readouterr()
+    assert command_line.main(["--mode=compare", f"--workdir={copy}", f"--against={evaluation}"]) == 0
+    out = capsys.readouterr().out
+    assert "copy/evaluations/validation-e8-id+tasks-4scenes against copy" in out
+    assert [line.split()[0] for line in out.splitlines()[1:]] == ["suite", "id", "tasks"]
+    assert command_line.main(["--mode=compare", f"--workdir={copy}", f"--against={evaluation.parent}"]) == 2
+    assert f"name one of them: {evaluation}" in capsys.readouterr().err
 
 
 def cut_to(folder: Path, stage: str) -> None:
