@@ -191,20 +191,6 @@ def test_compare_sets_runs_side_by_side(whole, tmp_path, capsys):
     assert "nothing is no run" in capsys.readouterr().err
 
 
-def test_compare_takes_evaluations(whole, tmp_path, capsys):
-    copy = Path(shutil.copytree(whole, tmp_path / "copy"))
-    again = ["--mode=evaluate", f"--workdir={copy}", "--config.evaluate.executed=8", "--config.evaluate.suites=id,tasks"]
-    assert command_line.main(again) == 0
-    evaluation = copy / "evaluations" / "validation-e8-id+tasks-4scenes"
-    capsys.readouterr()
-    assert command_line.main(["--mode=compare", f"--workdir={copy}", f"--against={evaluation}"]) == 0
-    out = capsys.readouterr().out
-    assert "copy/evaluations/validation-e8-id+tasks-4scenes against copy" in out
-    assert [line.split()[0] for line in out.splitlines()[1:]] == ["suite", "id", "tasks"]
-    assert command_line.main(["--mode=compare", f"--workdir={copy}", f"--against={evaluation.parent}"]) == 2
-    assert f"name one of them: {evaluation}" in capsys.readouterr().err
-
-
 def cut_to(folder: Path, stage: str) -> None:
     """What a kill right after a stage's end leaves."""
     commits = read_commits(folder)
