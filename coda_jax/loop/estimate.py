@@ -14,9 +14,9 @@ from coda_jax.loop.journal import read_commits
 from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.scenes.catalogue import Catalogue
 
-# The start-up in seconds, from an empty compilation cache; else CPU seconds of the quickstart and of runs without rounds on two idle cores of
-# an x86 server, from their ledger.json: `python -m benchmarks.estimate --run=runs/quickstart` sets a run's own beside these. A rough
-# figure for the reader; nothing depends on them.
+# The start-up in seconds, from an empty compilation cache; else CPU seconds of the quickstart and of runs without rounds on two idle
+# cores of an x86 server, from their ledger.json: `python -m benchmarks.estimate --run=runs/quickstart` sets a run's own beside these.
+# A rough figure for the reader; nothing depends on them.
 _START_S, _SCENE_S = 15.0, 0.04
 _DEMO_STEP_S, _ROLLOUT_STEP_S, _FILM_STEP_S = 4.0e-4, 4.8e-4, 4e-3  # for each control step of the horizon
 _UPDATE_S_PER_FLOP = 2.1e-11

@@ -15,8 +15,8 @@ import jax
 import numpy as np
 import pytest
 
-from coda_jax import main as command_line
 from coda_jax import config as settings
+from coda_jax import main as command_line
 from coda_jax import runtime
 from coda_jax.evaluation.metrics import read_metrics, read_summary
 from coda_jax.evaluation.records import read_records
