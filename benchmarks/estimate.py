@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from absl import app, flags
 
@@ -27,7 +28,7 @@ def grouped(stages: dict[str, dict[str, float]], rounds: int) -> dict[str, dict[
     return found
 
 
-def compared(run: Path, cores: int) -> list[dict[str, object]]:
+def compared(run: Path, cores: int) -> list[dict[str, Any]]:
     """One row for each part: name, estimated and measured seconds.
 
     Raises:
@@ -54,7 +55,7 @@ def main(arguments: list[str]) -> None:
     rows = compared(Path(_RUN.value), len(os.sched_getaffinity(0)))
     for row in rows:
         print(json.dumps(row | {"device": runtime.device_summary()}))
-    total = {key: sum(float(str(row.get(key, 0))) for row in rows) for key in ("estimate_s", "wall_s", "cpu_s")}
+    total = {key: sum(row.get(key, 0.0) for row in rows) for key in ("estimate_s", "wall_s", "cpu_s")}
     print(json.dumps({"name": "total"} | {key: round(value, 1) for key, value in total.items()}))
 
 
