@@ -79,6 +79,7 @@ def describe(config: settings.Config, workdir: Path) -> str:
         + ", ".join(f"{suite} {n}" for suite, n in rollouts.items())
         + f"; {config.evaluate.executed} actions of each chunk executed",
         *_round_lines(config, each_round),
+        *([f"starts from     {config.memory.start}, {config.memory.start_mode}"] if config.memory.start else []),
         "language model  none: 0 tokens",
         f"memory          about {memory / 1e9:.1f} GB; disk about {disk / 1e6:.0f} MB",
         f"time            about {duration(sum(stages.values()))} on {cores} idle cores{most}: "
@@ -99,6 +100,7 @@ def round_rollouts(config: settings.Config) -> dict[str, int]:
         counts["choose"] = WAVES * rounds.bases * rounds.rollouts
     controls = min(rounds.environments, control.modes * control.most_scenes) if STRATEGIES[config.strategy].diagnoses else 0
     counts["measure"] = (1 + most_blocks(config)) * (rounds.environments + controls) * rounds.rollouts
+    counts["band"] = 2 * rounds.environments * (rounds.most_rollouts - rounds.rollouts)
     return counts
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from coda_jax import config as settings
 from coda_jax.evaluation.metrics import Moment
 from coda_jax.evaluation.records import records_name
-from coda_jax.loop import cloning, demonstrations, evaluation, seed_scenes
+from coda_jax.loop import cloning, demonstrations, evaluation, seed_scenes, starting_memory
 from coda_jax.loop.journal import Commit, file_sha256
 from coda_jax.loop.rounds import collect, control, diagnose, environments, measure, propose, training
 from coda_jax.loop.run import Finished, Run
@@ -52,7 +52,8 @@ def evaluate(run: Run, moment: Moment) -> dict[str, Any]:
 
 
 def _first(config: settings.Config) -> list[Stage]:
-    stages = [
+    stages = [Stage(starting_memory.NAME, starting_memory.NAME, starting_memory.run_stage)] if starting_memory.wanted(config) else []
+    stages += [
         Stage(seed_scenes.NAME, seed_scenes.NAME, seed_scenes.run),
         Stage(demonstrations.NAME, demonstrations.NAME, demonstrations.run),
         Stage(cloning.NAME, cloning.NAME, cloning.run),
