@@ -118,6 +118,7 @@ def default(preset: str = "cpu") -> Config:
             "checkpoint": {
                 "every": 500,  # updates between saves
                 "keep": 2,
+                "rollouts": 256,  # of policy or planner, between commits in the other stages of a round
             },
             "memory": {
                 "start": "",  # memory.sqlite of a finished run whose modes and programs this one begins with

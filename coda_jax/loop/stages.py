@@ -101,6 +101,7 @@ def next_stage(config: settings.Config, state: Commit) -> Stage | None:
 
 def run_stage(run: Run, stage: Stage) -> None:
     """Run a stage and commit that it is done."""
+    run.begin_stage(stage.name, stage.charge)
     built = run.state.compiles
     before = run.ledger.stages.get(stage.charge)
     earlier = before.wall_s if before else 0.0
@@ -112,6 +113,5 @@ def run_stage(run: Run, stage: Stage) -> None:
     run.metrics.write("stage", name=stage.name, wall_s=round(spent, 2), compiles=compiles, **finished.row)
     if compiles:
         run.say(f"{stage.name}: {compiles} executables were built after the warm-up")
-    # one commit: a kill between the work and its end would have the stage done twice
     changes = {"sim_steps": run.state.sim_steps + finished.physics_steps} | finished.changes
-    run.commit(*finished.rows, **changes, done=[*run.state.done, stage.name])
+    run.end_stage(stage.name, finished.rows, changes)

@@ -24,13 +24,14 @@ from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.rounds.variants import Batch
 from coda_jax.loop.run import opened
 from coda_jax.loop.seed_scenes import SceneSource
-from coda_jax.loop.stages import next_stage
+from coda_jax.loop.stages import next_stage, run_stage
 from coda_jax.loop.strategies import STRATEGIES
+from coda_jax.loop.substeps import Substeps
 from coda_jax.memory.band import targeting_share
 from coda_jax.memory.consolidate import next_version
 from coda_jax.memory.modes import current_modes
 from coda_jax.memory.programs import programs_of
-from coda_jax.memory.rows import ControlTest, Diagnosis, Episode, Gain, LearningValue, Mode, Program, Scene
+from coda_jax.memory.rows import Construction, ControlTest, Diagnosis, Episode, Gain, LearningValue, Mode, Program, Scene
 from coda_jax.memory.store import FILE, Memory
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
@@ -218,8 +219,16 @@ def test_verify_tests_a_program_by_anybody(config, whole, tmp_path, capsys):
     program = tmp_path / "mine.py"
     program.write_text('result = generation(factor="attributes", roles=[role("target")], edits=[edit("mass")], level=1.0)\n')
     assert command_line.main(["--mode=verify", f"--workdir={copy}", f"--program={program}"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    said = capsys.readouterr()
+    told = json.loads(said.out)
     assert told["verdict"] in ("confirmed", "refuted", "undecided")
+    n = config.control.rollouts
+    for name in ("base", "edited", "control"):
+        assert 0 <= told[name]["low"] <= told[name]["k"] / told[name]["n"] <= told[name]["high"] <= 1
+        assert told[name]["n"] == told["scenes"] * n
+        assert f"{name} scenes" in said.err and f"{told[name]['k']}/{told[name]['n']}" in said.err
+    assert len(told["lost"]) == told["scenes"]
+    assert sum(told["lost"]) == told["control"]["k"] - told["edited"]["k"] == round(told["mean"] * n * told["scenes"])
     assert 1 <= told["scenes"] <= config.control.most_scenes
     assert told["low"] <= told["mean"] <= told["high"]
     assert read_commits(copy) == before
@@ -235,6 +244,7 @@ def test_compare_sets_runs_side_by_side(whole, tmp_path, capsys):
     assert "other against nano" in out
     assert out.count("+0") >= 5
     assert command_line.main(["--mode=compare", f"--workdir={whole}", f"--against={tmp_path / 'nothing'}"]) == 2
+    assert "nothing is no run" in capsys.readouterr().err
 
 
 def cut_to(folder: Path, stage: str) -> None:
@@ -245,17 +255,61 @@ def cut_to(folder: Path, stage: str) -> None:
         memory.truncate(last + 1)
 
 
-@pytest.mark.parametrize("stage", ["r1.collect", "r1.propose", "r1.environments", "r2.diagnose", "r2.train1"])
+@pytest.mark.parametrize("stage", ["r1.environments", "r2.train1"])
 def test_rounds_killed_anywhere_end_the_same(stage, config, whole, tmp_path):
     copy = Path(shutil.copytree(whole, tmp_path / "copy"))
     cut_to(copy, stage)
     (copy / "episodes" / "demos_r09.npz").write_bytes(b"an orphan")
     coevolve.run(config, copy, dry_run=False)
     assert not (copy / "episodes" / "demos_r09.npz").exists()
-    assert outcome(copy) == outcome(whole)
-    with Memory.reading(copy / FILE) as again, Memory.reading(whole / FILE) as first:
-        for row in (Scene, Episode, Diagnosis, Mode, Program, ControlTest, LearningValue):
+    assert_same(copy, whole)
+
+
+class Killed(BaseException):
+    """Nothing catches it, as nothing catches a kill."""
+
+
+def go_on_dying(config, folder: Path, monkeypatch) -> list[str]:
+    """Go on to the end in processes that die right after each sub-step's commit; the stages in which they died."""
+    died = []
+    flush = Substeps._flush
+
+    def flush_and_die(self):
+        flush(self)
+        raise Killed(self._stage)
+
+    monkeypatch.setattr(Substeps, "_flush", flush_and_die)
+    while True:
+        try:
+            with opened(config, folder) as job:
+                while (stage := next_stage(config, job.state)) is not None:
+                    run_stage(job, stage)
+                coevolve.finish(job)
+            return died
+        except Killed as kill:
+            died.append(str(kill))
+
+
+def assert_same(folder: Path, whole: Path) -> None:
+    assert outcome(folder) == outcome(whole)
+    with Memory.reading(folder / FILE) as again, Memory.reading(whole / FILE) as first:
+        for row in (Scene, Construction, Episode, Diagnosis, Mode, Program, ControlTest, LearningValue):
             assert again.rows(row) == first.rows(row)
+    assert dataclasses.replace(read_summary(folder), wall_s=0.0) == dataclasses.replace(read_summary(whole), wall_s=0.0)
+
+
+def test_a_round_killed_at_every_substep_ends_the_same(config, whole, tmp_path, monkeypatch):
+    """The whole run has no sub-steps, for it is small: how many there are changes nothing either."""
+    copy = Path(shutil.copytree(whole, tmp_path / "copy"))
+    cut_to(copy, "r1.after1")
+    config = config.copy_and_resolve_references()
+    config.checkpoint.rollouts = 4
+    died = go_on_dying(config, copy, monkeypatch)
+    assert set(died) == {f"r2.{stage}" for stage in ("collect", "diagnose", "propose", "control", "environments", "before", "after1")}
+    assert died.count("r2.collect") == 4 and died.count("r2.before") == 4  # of 16 rollouts each
+    assert len(died) > 20
+    assert_same(copy, whole)
+    assert not list((copy / "episodes").glob("part_*"))
 
 
 def test_a_run_without_rounds_has_no_round_stages(config):
@@ -310,13 +364,13 @@ def test_strategies_fill_the_same_budget(strategy, config, tmp_path):
 def test_ten_kills_at_random_moments_change_nothing(whole, tmp_path):
     """kill -9 of the whole process, then the same command; the outcome is that of the unbroken run."""
     folder = tmp_path / "killed"
-    command = [sys.executable, "-m", "coda_jax.main", f"--config={NANO}", f"--workdir={folder}"]
+    command = [sys.executable, "-m", "coda_jax.main", f"--config={NANO}", f"--workdir={folder}", "--config.checkpoint.rollouts=8"]
     rng, kills = random.Random(0), 0
     while kills < 10:
         process = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         commits = len(read_commits(folder)) if (folder / FILE).exists() else 0
         deadline = time.monotonic() + 120
-        wanted = commits + rng.randint(1, 4)  # so that ten kills spread over the whole run, imports and compilation aside
+        wanted = commits + rng.randint(1, 8)  # so that ten kills spread over the whole run, imports and compilation aside
         while process.poll() is None and time.monotonic() < deadline:
             if (folder / FILE).exists() and len(read_commits(folder)) >= wanted:
                 break

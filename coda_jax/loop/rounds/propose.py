@@ -6,7 +6,9 @@ import dataclasses
 
 import numpy as np
 
+from coda_jax import runtime
 from coda_jax.agents.base import Difficulty, Trial
+from coda_jax.evaluation.terminal import Progress
 from coda_jax.evaluation.trials import success_rate
 from coda_jax.loop import cloning, parts, starting_memory
 from coda_jax.loop.own_programs import headed
@@ -70,10 +72,14 @@ def run_stage(run: Run, round_number: int) -> Finished:
     batch = Batch()
     with Sandbox(parts.limits_of(config)) as sandbox:
         searches: list[Search] = []
-        for mode in wanted_modes(run, round_number):
-            search = _begin(run, mode, bases, batch, sandbox, {s.program.mechanism_id for s in searches})
-            if search is not None:
-                searches.append(search)
+        modes = wanted_modes(run, round_number)
+        with Progress(f"round {round_number}, programs", len(modes), "programs") as progress:
+            for mode in modes:
+                runtime.check_stop()
+                search = _begin(run, mode, bases, batch, sandbox, {s.program.mechanism_id for s in searches})
+                if search is not None:
+                    searches.append(search)
+                progress.advance()
         trials, owners = [], []
         for search in searches:
             for level, variants in search.variants.items():
