@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +16,8 @@ from coda_jax.learning.policies import grounding
 from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.types import Array, _pytree
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +77,26 @@ def init_state(policy: FlowPolicy, training: Training, params: Params) -> TrainS
     )
 
 
+def descend(
+    policy: FlowPolicy, training: Training, state: TrainState, objective: Callable[[Params], tuple[Array, T]]
+) -> tuple[TrainState, T, Params]:
+    """One update along the gradient of ``objective`` (parameters to a loss and what it measured): new state, measured, gradient."""
+    gradient, measured = jax.grad(objective, has_aux=True)(state.params)
+    updates, opt = optimiser(policy, training, state.params).update(gradient, state.opt, state.params)
+    params = optax.apply_updates(state.params, updates)
+    decay = jnp.minimum(training.ema, (1.0 + state.step) / (10.0 + state.step))  # a short run must not average in its start
+    ema = jax.tree.map(lambda e, p: e + (1 - decay) * (p - e), state.ema, params)
+    return TrainState(params=params, ema=ema, opt=opt, step=state.step + 1), measured, gradient
+
+
+def language_loss(training: Training, params: Params, language: grounding.LanguageSet | None, key: jax.Array) -> Array:
+    """Grounding loss [] of ``language_batch`` drawn instructions without a scene; 0 without any."""
+    if language is None or not training.language_batch:
+        return jnp.zeros(())
+    rows = jax.random.randint(key, (training.language_batch,), 0, language.size)
+    return grounding.language_loss(params["net"]["grounding"], language, rows).mean()
+
+
 def train_step(
     policy: FlowPolicy,
     training: Training,
@@ -88,20 +111,12 @@ def train_step(
 
     def objective(params):
         motor, words = policy.losses(params, batch, loss_key)
-        total = motor.mean() + policy.grounding_weight * words.mean()
-        language_loss = jnp.zeros(())
-        if language is not None and training.language_batch:
-            rows = jax.random.randint(language_key, (training.language_batch,), 0, language.size)
-            language_loss = grounding.language_loss(params["net"]["grounding"], language, rows).mean()
-            total = total + training.language_weight * language_loss
-        return total, jnp.stack([motor.mean(), words.mean(), language_loss])
+        sentences = language_loss(training, params, language, language_key)
+        total = motor.mean() + policy.grounding_weight * words.mean() + training.language_weight * sentences
+        return total, jnp.stack([motor.mean(), words.mean(), sentences])
 
-    gradient, losses = jax.grad(objective, has_aux=True)(state.params)
-    updates, opt = optimiser(policy, training, state.params).update(gradient, state.opt, state.params)
-    params = optax.apply_updates(state.params, updates)
-    decay = jnp.minimum(training.ema, (1.0 + state.step) / (10.0 + state.step))  # a short run must not average in its start
-    ema = jax.tree.map(lambda e, p: e + (1 - decay) * (p - e), state.ema, params)
-    return TrainState(params=params, ema=ema, opt=opt, step=state.step + 1), losses
+    state, losses, _ = descend(policy, training, state, objective)
+    return state, losses
 
 
 @functools.partial(jax.jit, static_argnames=("policy", "training"), donate_argnames=("state",))

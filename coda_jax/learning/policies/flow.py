@@ -99,6 +99,13 @@ class FlowPolicy:
 
     def losses(self, params: Params, batch: ChunkBatch, key: jax.Array) -> tuple[Array, Array]:
         """Flow-matching loss [b] and grounding loss [b], before weighting."""
+        velocity, wanted, scores = self.velocities(params, batch, key)
+        return flow_matching(velocity, wanted, batch.mask), self.grounding_loss(scores, batch)
+
+    def velocities(self, params: Params, batch: ChunkBatch, key: jax.Array) -> tuple[Array, Array, Array]:
+        """Velocity of the flow at a random x_u of each label, the one wanted there (a - eps), both [b, h, 7] in standardised units, and
+        the attention logits [b, heads, o]. Parameters with the same action statistics meet the same x_u, u and hidden tokens at one key.
+        """
         dropout_key, noise_key, time_key = jax.random.split(key, 3)
         net, b = params["net"], batch.actions.shape[0]
         tokens = jnp.arange(TOKENS)
@@ -115,9 +122,18 @@ class FlowPolicy:
         noise = jax.random.normal(noise_key, targets.shape)
         u = jax.random.uniform(time_key, (b, 1))
         velocity = _velocity(net, _context_part(net, context), (1 - u) * noise + u * targets, u)
-        error = jnp.square(velocity - (targets - noise)).reshape(b, self.chunk, ACTION_DIM).mean(-1)
-        motor = (error * batch.mask).sum(-1) / jnp.maximum(batch.mask.sum(-1), 1)
-        return motor, grounding.cross_entropy(scores[:, : grounding.NAMED_HEADS], batch.roles)
+        shape = (b, self.chunk, ACTION_DIM)
+        return velocity.reshape(shape), (targets - noise).reshape(shape), scores
+
+    def grounding_loss(self, scores: Array, batch: ChunkBatch) -> Array:
+        """Cross-entropy [b] of the named heads' attention logits on the scene's tokens."""
+        return grounding.cross_entropy(scores[:, : grounding.NAMED_HEADS], batch.roles)
+
+
+def flow_matching(velocity: Array, wanted: Array, mask: Array) -> Array:
+    """Squared error of the velocity [b, h, 7], mean over the counted steps of each chunk, [b]; 0 where none counts (METHOD 4)."""
+    error = jnp.square(velocity - wanted).mean(-1)
+    return (error * mask).sum(-1) / jnp.maximum(mask.sum(-1), 1)
 
 
 def encode(
