@@ -159,7 +159,8 @@ def main(arguments: list[str]) -> None:
             record |= {"peer": "one-world mj_step loop", "peer_value": round(peer, 1), "ratio": round(row["value"] / peer, 2)}
         print(json.dumps(record), flush=True)
         print(
-            f"{record['name']:<18} {record['value']:>8} episodes/min/core, peer {record.get('peer_value')}, recorded {record['recorded']}, {row['shares']}",
+            f"{record['name']:<18} {record['value']:>8} episodes/min/core, peer {record.get('peer_value')}, "
+            f"recorded {record['recorded']}, {row['shares']}",
             file=sys.stderr,
         )
 
