@@ -1,6 +1,7 @@
-"""Sizes of training programs that learning code compiles for."""
+"""Limits of training programs that the critic's input also depends on."""
 
-from __future__ import annotations
+MAX_STAGES = 4
+"""Subgoals of one training program, at most."""
 
-MAX_STAGES = 4  # subgoals of a staged potential (paper: m <= 4)
-CODE_DIM = 68  # floats that describe a program to the critic
+CODE_DIM = 68
+"""Length of a program's code: per stage one flag and one switch per helper (13), then 16 signs."""
