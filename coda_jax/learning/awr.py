@@ -199,7 +199,7 @@ def policy_step(
         return total, (total, shown, chosen, words, sentences, drift, w[demonstrations:].sum() / max(sum(own), 1))
 
     state, measured, gradient = descend(policy, training, state, objective)
-    return state, jnp.stack([*measured, optax.global_norm(gradient)])
+    return state, jnp.stack([*measured, optax.tree.norm(gradient)])
 
 
 @functools.partial(jax.jit, static_argnames=("policy", "training", "awr"), donate_argnames=("state",))
