@@ -252,6 +252,7 @@ def _draw(policy: Policy, params: Params, experience: Experience, candidates: Ar
         keys = jax.vmap(lambda row: jax.random.fold_in(key, row))(rows)
         roles = experience.roles[experience.episode[rows]]
         chunks = policy.sample(params, observation(experience, rows), keys, candidates.shape[1], roles)
-        return jax.lax.dynamic_update_slice_in_dim(candidates, jnp.clip(chunks, -1.0, 1.0), i * BLOCK, 0)
+        real = (rows < experience.size)[:, None, None, None]  # padding shows no scene, and what a policy makes of it may not be finite
+        return jax.lax.dynamic_update_slice_in_dim(candidates, jnp.where(real, jnp.clip(chunks, -1.0, 1.0), 0.0), i * BLOCK, 0)
 
     return jax.lax.fori_loop(0, (experience.size + BLOCK - 1) // BLOCK, block, candidates)
