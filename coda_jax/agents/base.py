@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from coda_jax.scenes.spec import SceneSpec
+from coda_jax.types import WorldView
 
 SceneFactor = Literal["TASK", "SPATIAL", "ATTRIBUTE"]
 Factor = Literal["TASK", "SPATIAL", "ATTRIBUTE", "EXECUTION"]
@@ -22,10 +23,26 @@ DIAGNOSED: dict[str, SceneFactor] = {field: factor for factor, field in SPEC_FAC
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """One rollout of the present policy. key: (scene number, repeat), what its noise folds in; equal keys are paired."""
+    """One rollout of the present policy. key: (scene number, repeat), what its noise folds in; equal keys are paired.
+
+    prefix: [p, 7] actions carried out before the policy takes over, None to begin at the scene's start.
+    """
 
     spec: SceneSpec
     key: tuple[int, int]
+    prefix: np.ndarray | None = dataclasses.field(default=None, compare=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Recorded:
+    """What a recorded rollout leaves to learn from.
+
+    views: the t + 1 moments (sim/recording.py). executed: [k] control steps of each decision. prefix: steps before the policy took over.
+    """
+
+    views: WorldView
+    executed: np.ndarray
+    prefix: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +60,7 @@ class Outcome:
     """How a trial ended. phase: first phase predicate not met, None for a success. margins: by name (scenes/families.py).
 
     health: bit flags; a flagged rollout says nothing and counts for nothing. actions: [t, 7] as the policy gave them.
+    recorded: None where no record was asked for.
     """
 
     trial: Trial
@@ -52,6 +70,7 @@ class Outcome:
     margins: Mapping[str, Measured]
     health: int
     actions: np.ndarray
+    recorded: Recorded | None = None
 
 
 RolloutFn = Callable[[Sequence[Trial]], list[Outcome]]  # outcomes in the order of the trials
