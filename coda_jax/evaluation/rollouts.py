@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import jax
 import numpy as np
 
+from coda_jax.evaluation.guidance import Guidance, Guided
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.observe import observe, scene_texts
 from coda_jax.sim.recording import Tape
@@ -24,8 +25,9 @@ from coda_jax.sim.refill import Refill
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
 from coda_jax.types import TOKENS, Array, Observation, SimState, WorldView
 
-# (observation of W worlds, keys [W] of this decision) -> chunks [W, h, 7]; the first ``executed`` rows are carried out
-PolicyFn = Callable[[Observation, Array], Array]
+# (observation of W worlds, keys [W] of this decision) -> chunks [W, h, 7]; the first ``executed`` rows are carried out.
+# One that is Guided is also told where the episodes' training programs stand.
+PolicyFn = Callable[[Observation, Array], Array] | Guided
 EmbedFn = Callable[[Sequence[str]], np.ndarray]
 
 
@@ -130,13 +132,21 @@ def rollout(
     pairs[: len(first)] = [e.key for e in first]
     if tape:
         tape.begin(range(len(first)), state.view)
+    guidance = Guidance(policy_fn, sim.worlds) if isinstance(policy_fn, Guided) else None
+    if guidance:
+        guidance.put(range(len(first)), first)
     clock.refill_s += time.perf_counter() - begun
     while batch.mask.any():
         start = time.perf_counter()
-        chunks = np.asarray(policy_fn(observe(state.view, words.text, words.instruction), _decision_keys(key, pairs, decision)))
+        obs, keys = observe(state.view, words.text, words.instruction), _decision_keys(key, pairs, decision)
+        if isinstance(policy_fn, Guided):
+            assert guidance is not None
+            chunks = guidance.chunks(obs, state.view, keys, batch.mask & ~_in_prefix(batch.episodes, decision, executed))
+        else:
+            chunks = np.asarray(policy_fn(obs, keys))
         chunks = _with_prefixes(chunks[:, :executed], batch.episodes, decision)
         middle = time.perf_counter()
-        state, trace = sim.step_chunk(batch, state, chunks, record=record)
+        state, trace = sim.step_chunk(batch, state, chunks, record=record or (guidance is not None and guidance.every_step))
         end = time.perf_counter()
         clock.policy_s += middle - start
         clock.physics_s += end - middle
@@ -146,6 +156,8 @@ def rollout(
             pieces[w].append((np.asarray(trace.predicates[w, :n]), np.asarray(trace.qpos[w, :n]), chunks[w, :n], int(trace.clipped[w])))
         if tape:
             tape.append(batch.mask, trace)
+        if guidance and guidance.every_step:
+            guidance.passed(state.view, trace)
         ended = np.flatnonzero(batch.mask & (trace.terminated | trace.truncated | (np.asarray(state.health) != 0)))
         if len(ended):
             for w in ended:
@@ -158,6 +170,8 @@ def rollout(
                 decision[worlds] = 0
                 if tape:
                     tape.begin(worlds, state.view)
+                if guidance:
+                    guidance.put(worlds, jobs)
         clock.refill_s += time.perf_counter() - end
         clock.total_s = time.perf_counter() - begun
 
@@ -167,15 +181,20 @@ def _whole_chunks(episode: Episode, executed: int) -> int:
     return 0 if episode.prefix is None else len(episode.prefix) // executed
 
 
+def _in_prefix(episodes: Sequence[Episode | None], decision: np.ndarray, executed: int) -> np.ndarray:
+    """[W] bool: worlds whose next chunk is their episode's prefix's."""
+    return np.array([e is not None and d < _whole_chunks(e, executed) for e, d in zip(episodes, decision, strict=True)])
+
+
 def _with_prefixes(chunks: np.ndarray, episodes: Sequence[Episode | None], decision: np.ndarray) -> np.ndarray:
     """Chunks [W, e, 7] in which those of worlds still in their prefix are the prefix's."""
     e = chunks.shape[1]
-    for w, episode in enumerate(episodes):
-        if episode is not None and decision[w] < _whole_chunks(episode, e):
-            assert episode.prefix is not None
-            first = int(decision[w]) * e
-            chunks = chunks.copy() if not chunks.flags.writeable else chunks
-            chunks[w] = episode.prefix[first : first + e]
+    for w in np.flatnonzero(_in_prefix(episodes, decision, e)).tolist():
+        episode = episodes[w]
+        assert episode is not None and episode.prefix is not None
+        first = int(decision[w]) * e
+        chunks = chunks.copy() if not chunks.flags.writeable else chunks
+        chunks[w] = episode.prefix[first : first + e]
     return chunks
 
 

@@ -12,10 +12,12 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from coda_jax.learning.policies.averaging import average_chunks
 from coda_jax.learning.critic.batch import ProgramInput
 from coda_jax.learning.critic.network import Critic
+from coda_jax.learning.experience import Experience
+from coda_jax.learning.policies.averaging import average_chunks
 from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.types import Array, Observation, _pytree
@@ -29,10 +31,9 @@ _SELECTION = 7  # what a decision's key is folded with for the choice; the propo
 class Actor:
     """Settings of the actor (defaults in config.py); hashable, a static argument of jit.
 
-    mode: ``sample`` one candidate by its weight, ``argmax`` the best, ``average`` all of them, ``policy`` the first without a critic.
+    mode: ``sample`` one candidate by its weight, ``argmax`` the best, ``average`` all of them; ``policy``: no critic, one chunk as it comes.
     candidates: J. temperature: T, in units of Q (``raw``) or of Q's standard deviation over the candidates of a state (``std``).
     least_sd: floor of that standard deviation, so that a flat critic's noise decides nothing.
-    executed: e, the steps of a chunk that are carried out and that the critic therefore judges.
     """
 
     mode: str
@@ -40,16 +41,14 @@ class Actor:
     temperature: float
     temperature_unit: str
     least_sd: float
-    executed: int
 
     def __post_init__(self):
         if self.mode not in MODES:
             raise ValueError(f"actor.mode is {self.mode!r}; use one of: {', '.join(MODES)}")
         if self.temperature_unit not in UNITS:
             raise ValueError(f"actor.temperature_unit is {self.temperature_unit!r}; use one of: {', '.join(UNITS)}")
-        for name in ("candidates", "executed"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"actor.{name} is {getattr(self, name)}; it must be at least 1")
+        if self.candidates < 1:
+            raise ValueError(f"actor.candidates is {self.candidates}; it must be at least 1")
         for name in ("temperature", "least_sd"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"actor.{name} is {getattr(self, name)}; it must be above 0")
@@ -59,10 +58,11 @@ class Actor:
 class Selection:
     """How ``b`` decisions were taken.
 
-    q: [b, j] values of the candidates. weights: [b, j]. chosen: [b] int32 candidate, -1 for their average. value: [b] Q of what is
-    carried out. effective: [b] 1 / sum w^2, how many candidates take part. spread: [b] root mean square distance of the candidates'
-    carried-out motion from its mean over them, action units. departure: [b] the same distance of what is carried out. Over many decisions
-    root mean square departure / spread is about 1 where candidates are sampled, and 0 where averaging has emptied the exploration.
+    q: [b, j] values of the candidates. weights: [b, j] of the temperature. chosen: [b] int32 candidate, -1 for their average.
+    value: [b] Q of what is carried out. effective: [b] 1 / sum w^2, how many candidates the temperature leaves.
+    spread: [b] root mean square distance of the candidates' motion, in the steps carried out, from its mean over them, action units.
+    departure: [b] the same distance of what is carried out: as far over many decisions where candidates are sampled, near 0 where averaging
+    has emptied the exploration.
     """
 
     q: Array
@@ -87,18 +87,20 @@ def effective_candidates(weights: Array) -> Array:
 
 
 def choose(actor: Actor, q: Array, chunks: Array, keys: Array) -> tuple[Array, Array, Array]:
-    """The chunk to carry out [b, h, 7], its number [b] (-1: the average) and the weights [b, j]. q: [b, j]. keys: [b]."""
+    """The chunk to carry out [b, h, 7], its number [b] (-1: the average) and the weights [b, j]. q: [b, j]. keys: [b].
+
+    Clipped chunks come back: those that the simulator would carry out and that the critic was asked about.
+    """
     logits = selection_logits(actor, q)
     weights = jax.nn.softmax(logits, axis=-1)
+    chunks = jnp.clip(chunks, -1.0, 1.0)
     if actor.mode == "average":
-        return average_chunks(chunks, weights), jnp.full(q.shape[:1], -1, jnp.int32), weights
-    if actor.mode == "sample":
-        draw = jax.vmap(lambda key, row: jax.random.categorical(jax.random.fold_in(key, _SELECTION), row))
-        chosen = draw(keys, logits)
-    elif actor.mode == "argmax":
+        return jnp.clip(average_chunks(chunks, weights), -1.0, 1.0), jnp.full(q.shape[:1], -1, jnp.int32), weights
+    if actor.mode == "argmax":
         chosen = q.argmax(-1)
     else:
-        chosen = jnp.zeros(q.shape[:1], jnp.int32)
+        draw = jax.vmap(lambda key, row: jax.random.categorical(jax.random.fold_in(key, _SELECTION), row))
+        chosen = draw(keys, logits)
     return jnp.take_along_axis(chunks, chosen[:, None, None, None], axis=1)[:, 0], chosen.astype(jnp.int32), weights
 
 
@@ -108,3 +110,59 @@ def motion_spread(chunks: Array, carried_out: Array, executed: int) -> tuple[Arr
     mean = motion.mean(1)
     spread = jnp.sqrt(jnp.square(motion - mean[:, None]).sum((-2, -1)).mean(1))
     return spread, jnp.sqrt(jnp.square(carried_out[:, :executed, :6] - mean).sum((-2, -1)))
+
+
+@functools.partial(jax.jit, static_argnames=("actor", "policy", "critic"))
+def act(
+    actor: Actor,
+    policy: FlowPolicy,
+    params: Params,
+    critic: Critic,
+    critic_params: Params,
+    obs: Observation,
+    program: ProgramInput,
+    keys: Array,
+    roles: Array | None = None,
+) -> tuple[Array, Selection]:
+    """One chunk [b, h, 7] for each of ``b`` worlds, and how it was chosen; one executable for b and J.
+
+    A world's chunk depends on its own observation, program and key alone. The critic judges as many steps as it was trained to
+    (``critic.executed``), of clipped chunks, as in its training.
+
+    Args:
+      program: where the worlds' training programs stand: a program that the critic has met in training, success alone being one of them
+        only where some of its episodes had none (:func:`check_met`). keys: [b] of this decision. roles: [b, 2], see FlowPolicy.sample.
+
+    Raises:
+      ValueError: the mode is "policy", which needs no critic: sample the policy itself.
+    """
+    if actor.mode == "policy":
+        raise ValueError("actor.mode is 'policy', which asks no critic: use policy.sample with one candidate")
+    chunks = policy.sample(params, obs, keys, actor.candidates, roles)
+    encoded = critic.encode(critic_params, obs, program)
+    mask = critic.candidate_mask()[None, None]
+    q = critic.q(critic_params, encoded, jnp.clip(chunks, -1.0, 1.0), mask)
+    chunk, chosen, weights = choose(actor, q, chunks, keys)
+    if actor.mode == "average":
+        value = critic.q(critic_params, encoded, chunk[:, None], mask)[:, 0]
+    else:
+        value = jnp.take_along_axis(q, chosen[:, None], axis=1)[:, 0]
+    spread, departure = motion_spread(jnp.clip(chunks, -1.0, 1.0), chunk, critic.executed)
+    return chunk, Selection(q, weights, chosen, value, effective_candidates(weights), spread, departure)
+
+
+def check_met(experience: Experience, code: Array) -> None:
+    """Refuse to act under a program that no episode of the critic's training had: its values there are guesses.
+
+    code: [CODE_DIM] of the program (zeros: success alone).
+
+    Raises:
+      ValueError: it says which codes there are and what to change.
+    """
+    codes = np.asarray(experience.code)[np.unique(np.asarray(experience.episode)[: int(experience.size)])]
+    if not (codes == np.asarray(code)).all(-1).any():
+        met = len(np.unique(codes, axis=0))
+        raise ValueError(
+            f"the critic has met {met} programs in training, and not this one: act under one of those, or add episodes labelled by it"
+            + (" (it is success alone: label some episodes, demonstrations say, without a program)" if not np.any(code) else "")
+        )

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from coda_jax.learning.policies import rotations
 from coda_jax.types import ROTATION_SCALE_RAD, Array
 
-_ITERATIONS = 4  # the pull that is left: below 5e-4 rad for random candidates up to 1.8 rad from their mean, below 1e-5 for those of a policy
+_ITERATIONS = 4  # pull that is left: below 5e-4 rad for random candidates up to 1.8 rad from their mean
 
 
 def _continued(vector: Array, near: Array) -> Array:

@@ -97,4 +97,3 @@ def test_positions_average_and_the_gripper_votes():
     np.testing.assert_allclose(averaged[0, 0, 0], 0.4 - 0.125, atol=1e-6)
     # two weak commands to close outweigh a strong one to open (0.6), one alone does not (0.4)
     np.testing.assert_array_equal(averaged[0, :, 6], [1, -1])
-
