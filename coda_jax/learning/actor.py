@@ -31,7 +31,7 @@ _SELECTION = 7  # what a decision's key is folded with for the choice; the propo
 class Actor:
     """Settings of the actor (defaults in config.py); hashable, a static argument of jit.
 
-    mode: ``sample`` one candidate by its weight, ``argmax`` the best, ``average`` all of them; ``policy``: no critic, one chunk as it comes.
+    mode: ``sample`` one candidate by its weight, ``argmax`` the best, ``average`` all of them, ``policy`` one chunk without a critic.
     candidates: J. temperature: T, in units of Q (``raw``) or of Q's standard deviation over the candidates of a state (``std``).
     least_sd: floor of that standard deviation, so that a flat critic's noise decides nothing.
     """

@@ -117,10 +117,10 @@ def test_without_a_program_the_critic_is_told_the_one_that_was_named(sims, specs
     _, told, _ = run(sims[2], episodes, lambda e: None)
     for x in told.inputs:
         assert not x.stage.any() and not x.progress.any() and not x.code.any()
-    told, chosen = Told(), program(False)
+    told, chosen = Told(), program(False, 0.1)
     guided = Guided(told, lambda e: None, chosen, Catalogue.all())
     list(rollout(sims[2], Catalogue.all(), episodes, guided, embed, EXECUTED, jax.random.key(1)))
-    assert all((x.code[0] == code(chosen)).all() for x in told.inputs) and any(x.progress[0] > 0 for x in told.inputs)
+    assert all((x.code[0] == code(chosen)).all() for x in told.inputs) and any(x.progress[0] > 0 or x.stage[0] for x in told.inputs)
 
 
 def test_a_prefix_s_decisions_are_not_counted_as_choices(sims, specs):
