@@ -3,8 +3,8 @@
 The problem is tabular and made of chunks: an agent on a line of cells has to touch its ends in turn, one end for each subgoal. A candidate
 is a fixed sequence of moves. A chunk ends early at success, an impatient clock cuts some chunks short without ending the episode, and a
 chunk that only moves away from its end jams the agent where it is, for good: there a wrong discount adds up longest. Both value functions
-come from the very code that training uses, in float64. Four well-known mistakes are solved beside it: agreement of the best candidates alone
-would not tell them apart.
+come from the very code that training uses, in float64. Four well-known mistakes are solved beside it: agreement of the best candidates
+alone would not tell them apart.
 """
 
 from __future__ import annotations

@@ -109,6 +109,14 @@ def token_scores(params: dict, instruction: Array, keys: Array, shape: Array, pr
     return jnp.where(present[:, None], scores, ABSENT)
 
 
+def named_scores(params: dict, instruction: Array, keys: Array, present: Array) -> Array:
+    """Logits [b, heads, o] of target and reference from ``params`` of the named heads alone; keys: [b, o, heads * key_dim]."""
+    heads = params["sharpness"].shape[0]
+    query, key = _unit(_split(dense(params["query"], instruction), heads)), _unit(_split(keys, heads))
+    scores = (query[:, None] * key).sum(-1) * jnp.exp(params["sharpness"])
+    return jnp.where(present[:, None], jnp.swapaxes(scores, 1, 2), ABSENT)
+
+
 def name_scores(params: dict, instruction: Array, names: Array, named: Array) -> Array:
     """Logits [b, 2, n] of target and reference over a list of names [n, d], by words alone."""
     heads = params["sharpness"].shape[0]
