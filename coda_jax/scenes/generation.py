@@ -22,7 +22,7 @@ from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.draft import Identifier, Symbol
 from coda_jax.scenes.edits.verbs import VERBS
-from coda_jax.scenes.refusal import refusal
+from coda_jax.programs.refusal import refusal
 from coda_jax.scenes.sdk import generation_sdk
 from coda_jax.scenes.spec import FACTORS
 

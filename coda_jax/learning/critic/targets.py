@@ -13,6 +13,7 @@ import dataclasses
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from numpy.typing import DTypeLike
 
 from coda_jax.learning.critic.arrays import namespace
 from coda_jax.types import Array
@@ -37,7 +38,7 @@ class Rule:
             raise ValueError(f"critic.beta is {self.beta}; it must be at least 0")
 
 
-def discount(steps: Int[Array, "*b"], gamma: float, unit: str, dtype: type = np.float32) -> Float[Array, "*b"]:
+def discount(steps: Int[Array, "*b"], gamma: float, unit: str, dtype: DTypeLike = np.float32) -> Float[Array, "*b"]:
     """Discount from x to x' after ``steps`` = h_k control steps: gamma^{h_k}, or gamma where it counts per chunk."""
     exponent = steps.astype(dtype)
     return gamma**exponent if unit == "step" else gamma ** namespace(steps).minimum(exponent, 1)
