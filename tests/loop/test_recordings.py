@@ -1,7 +1,5 @@
 """Recordings on disk: every moment comes back bit for bit, rollouts and demonstrations alike, and nothing else is believed."""
 
-import dataclasses
-
 import jax
 import numpy as np
 import pytest
@@ -44,13 +42,13 @@ def test_outcomes_come_back_with_every_moment(spec, tmp_path):
     read = stored.load(path, {spec.scene_id: spec}.__getitem__)
     assert read[1].recorded is None
     for old, new in zip(written, read, strict=True):
-        assert dataclasses.replace(new, actions=None, recorded=None) == dataclasses.replace(old, actions=None, recorded=None)
+        assert (new.trial, new.success, new.steps, new.margins) == (old.trial, old.success, old.steps, old.margins)
         assert np.array_equal(new.actions, old.actions)
         if old.recorded and new.recorded:
             assert equal(new.recorded.views, old.recorded.views)
             assert np.array_equal(new.recorded.executed, old.recorded.executed)
             assert new.recorded.prefix == old.recorded.prefix
-    assert np.array_equal(read[2].trial.prefix, written[2].trial.prefix)
+    assert read[2].trial.prefix is not None and np.array_equal(read[2].trial.prefix, written[2].actions[:4])
 
 
 @pytest.mark.parametrize("written", [[], [False, False]])
