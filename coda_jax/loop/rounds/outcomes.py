@@ -14,9 +14,29 @@ from coda_jax.agents.base import Measured, Outcome, Recorded, Trial
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.loop import recordings
 from coda_jax.loop.checkpoint import require_space
+from coda_jax.loop.journal import file_sha256
+from coda_jax.loop.run import Run
 from coda_jax.runtime import InputError
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.types import ACTION_DIM, WorldView
+
+
+def keep(run: Run, round_number: int, name: str, outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """With ``experience.record``: the stage's rollouts as a file of the coming commit, path to SHA-256; else none.
+
+    Raises:
+      DiskFullError: too little space is free.
+    """
+    if not run.config.experience.record:
+        return {}
+    path = file_of(round_number, name)
+    save(run.folder / path, outcomes)
+    return {path: file_sha256(run.folder / path)}
+
+
+def file_of(round_number: int, name: str) -> str:
+    """Where a stage's rollouts are, below the run's folder."""
+    return f"episodes/rollouts_r{round_number:02d}_{name}.npz"
 
 
 def save(path: Path, outcomes: Sequence[Outcome]) -> None:
