@@ -132,6 +132,9 @@ def default(preset: str = "cpu") -> Config:
                 "learning_rate": 3e-4,
                 "warmup": 50,
             },
+            "experience": {
+                "record": False,  # keep every moment of the rounds' rollouts, about 20 kB each, for a critic to learn from
+            },
             "diagnose": {
                 "failures": 20,  # most failures diagnosed in a round
                 "rerollouts": 8,  # of each arm of a diagnosis

@@ -11,6 +11,8 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from coda_jax.programs.training.measured import MeasuredProgress
+from coda_jax.programs.training.program import TrainingProgram
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.types import WorldView
 
@@ -115,4 +117,18 @@ class Diagnosis:
 class Diagnoser(Protocol):
     def diagnose(self, failures: Sequence[Case], round_cases: Sequence[Case], rollout_fn: RolloutFn) -> list[Diagnosis]:
         """One diagnosis per failure, in order; ``round_cases`` are all rollouts of the round, successes too."""
+        ...
+
+
+class PotentialCompiler(Protocol):
+    def compile(self, factor: Factor, phase: str, cause: str) -> str:
+        """Text of a training program for a diagnosis or mode: at least two of its subgoals lie inside the phase (one of two).
+
+        Raises:
+          ValueError: there is no such phase.
+        """
+        ...
+
+    def refine(self, program: TrainingProgram, measured: MeasuredProgress) -> str:
+        """Text of the program after rollouts under it: changed where most of them stopped. It passes the gates again before use."""
         ...

@@ -12,6 +12,7 @@ from coda_jax.evaluation.statistics import paired_difference
 from coda_jax.evaluation.trials import counts_of, rate_interval
 from coda_jax.loop import cloning, schedule, seed_scenes
 from coda_jax.loop.journal import Environment
+from coda_jax.loop.rounds import outcomes as stored
 from coda_jax.loop.rounds import recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.run import Finished, Run
@@ -61,7 +62,8 @@ def run_before(run: Run, round_number: int) -> Finished:
     assert run.state.checkpoint is not None
     _write_targeting(run, round_number, environments, outcomes)
     episodes = rows.episode_rows(outcomes, "before", round_number, run.state.checkpoint, None)
-    return Finished({"done": len(outcomes), "unit": "rollouts"}, episodes, {}, rollouts.physics_steps, rollouts.count)
+    changes = {"files": run.state.files | stored.keep(run, round_number, "before", outcomes)}
+    return Finished({"done": len(outcomes), "unit": "rollouts"}, episodes, changes, rollouts.physics_steps, rollouts.count)
 
 
 def _write_targeting(run: Run, round_number: int, environments: list[Environment], outcomes: list[Outcome]) -> None:
@@ -118,7 +120,8 @@ def run_after(run: Run, round_number: int, block: int) -> Finished:
         ended=ended.start,
         reason=ended.reason,
     )
-    changes = {"ended_rounds": round_number} if ended.start else {}
+    changes: dict[str, Any] = {"ended_rounds": round_number} if ended.start else {}
+    changes["files"] = run.state.files | stored.keep(run, round_number, f"after{block}", outcomes)
     return Finished({"done": len(outcomes), "unit": "rollouts"}, added, changes, rollouts.physics_steps, rollouts.count)
 
 

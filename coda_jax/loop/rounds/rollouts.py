@@ -16,6 +16,7 @@ from coda_jax.loop.run import Run
 
 # Noise of each purpose; before and after a training are measured with the same.
 PURPOSES = ("collect", "revert", "search", "control", "measure", "band")
+KEPT = ("collect", "control", "measure")  # whose rollouts are kept to learn from
 
 
 class Rollouts:
@@ -53,4 +54,5 @@ class Rollouts:
                 config.horizon,
                 key,
                 tick,
+                record=config.experience.record and purpose in KEPT,
             )

@@ -24,7 +24,7 @@ _WIDE = 10_000  # a rewrite stands on one line of the message
 
 
 @dataclasses.dataclass(frozen=True)
-class Recorded:
+class Demonstrated:
     """One certified demonstration. name: for messages. views: numpy, [t + 1, ...], the reset first, success last."""
 
     name: str
@@ -44,7 +44,7 @@ class GateError(ValueError):
         super().__init__(message)
 
 
-def measured(program: TrainingProgram, demonstrations: Sequence[Recorded]) -> tuple[Values, Staged, np.ndarray]:
+def measured(program: TrainingProgram, demonstrations: Sequence[Demonstrated]) -> tuple[Values, Staged, np.ndarray]:
     """Raw values, stages and the demonstration's number of all control steps, one demonstration after the other.
 
     Raises:
@@ -59,7 +59,7 @@ def measured(program: TrainingProgram, demonstrations: Sequence[Recorded]) -> tu
     return raw, staged(programs, episode, raw), episode
 
 
-def check(program: TrainingProgram, demonstrations: Sequence[Recorded]) -> None:
+def check(program: TrainingProgram, demonstrations: Sequence[Demonstrated]) -> None:
     """Ask every gate.
 
     Raises:
@@ -78,14 +78,18 @@ def _called(program: TrainingProgram, number: int) -> str:
     return f"subgoals[{number}] {program.subgoals[number].name!r}"
 
 
-def _check_reset(program: TrainingProgram, demonstrations: Sequence[Recorded], done: np.ndarray, stage: np.ndarray) -> None:
+def _check_reset(program: TrainingProgram, demonstrations: Sequence[Demonstrated], done: np.ndarray, stage: np.ndarray) -> None:
     m = program.stages
     if full := np.flatnonzero(stage >= m).tolist():
         name = demonstrations[full[0]].name
-        raise GateError(f"success already holds at the reset of demonstration {name}: it shows nothing, leave it out", "reset", m - 1, name, 0)
+        raise GateError(
+            f"success already holds at the reset of demonstration {name}: it shows nothing, leave it out", "reset", m - 1, name, 0
+        )
     for number in range(m - 1):
         if done[:, number].all():
-            message = f"{_called(program, number)} holds at the reset of every demonstration, here {demonstrations[0].name}, control step 0: "
+            message = (
+                f"{_called(program, number)} holds at the reset of every demonstration, here {demonstrations[0].name}, control step 0: "
+            )
             raise GateError(message + "it is no subgoal; ask for more in its done=", "reset", number, demonstrations[0].name, 0)
 
 
@@ -136,7 +140,7 @@ class Construction:
     refusals: tuple[str, ...]
 
 
-def constructed(program: TrainingProgram, demonstrations: Sequence[Recorded]) -> Construction:
+def constructed(program: TrainingProgram, demonstrations: Sequence[Demonstrated]) -> Construction:
     """The program as it is where it passes, else rewritten, else latched as well: at most MOST_REPAIRS repairs.
 
     Raises:

@@ -5,6 +5,8 @@ Array functions of numpy and jax alike, over any leading axes. Padding stages ha
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -41,7 +43,7 @@ def latch_rows(stage: Int[np.ndarray, " n"], episode: Int[np.ndarray, " n"], lat
 
 def current_progress(stage: Int[Array, "*rows"], progress: Float[Array, "*rows m"]) -> Float[Array, "*rows"]:
     """g_{n+1} in [0, 1): progress toward the next subgoal, 0 after the last."""
-    xp = jnp if isinstance(progress, jax.Array) or isinstance(stage, jax.Array) else np
+    xp: Any = jnp if isinstance(progress, jax.Array) or isinstance(stage, jax.Array) else np
     most = progress.shape[-1]
     chosen = xp.take_along_axis(progress, xp.minimum(stage, most - 1)[..., None], -1)[..., 0]
     return xp.where(stage < most, xp.clip(chosen, 0.0, BELOW_ONE), 0.0).astype(progress.dtype)

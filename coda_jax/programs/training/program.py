@@ -30,16 +30,15 @@ from coda_jax.programs.training.vocabulary import SUCCESS, check_expression
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 _NAME = r"^[a-z][a-z0-9_]{0,31}$"
 # Names go into prompts of language models later: made of these words, none of them can carry an instruction.
-_WORDS = frozenset(
-    """
-    approach approached reach reached near nearer nearby close closer closed far midway halfway half way first second third last next to at
-    of the in on over above under below beside inside into onto touch touched touching finger fingers grip gripper grasp grasped grasping
-    hold holding held lift lifted lifting raise raised up high higher carry carried carrying transport move moved moving travel align
-    aligned low lower lowered lowering down place placed placing put insert inserted goal done rest resting settle settled still stand
-    standing upright release released releasing free freed let go open opened opening retreat success target reference object table stage
-    subgoal step
-    """.split()
-)
+_IN_NAMES = """
+approach approached reach reached near nearer nearby close closer closed far midway halfway half way first second third last next to at
+of the in on over above under below beside inside into onto touch touched touching finger fingers grip gripper grasp grasped grasping
+hold holding held lift lifted lifting raise raised up high higher carry carried carrying transport move moved moving travel align
+aligned low lower lowered lowering down place placed placing put insert inserted goal done rest resting settle settled still stand
+standing upright release released releasing free freed let go open opened opening retreat success target reference object table stage
+subgoal step
+"""
+_WORDS = frozenset(_IN_NAMES.split())
 
 
 def _normal(expr: Expr) -> Expr:
@@ -231,7 +230,9 @@ def check_program(program: AnyProgram) -> None:
         where = f"subgoals[{i}]"
         words = [w.rstrip("0123456789") for w in subgoal.name.split("_")]
         if strange := next((w for w in words if w and w not in _WORDS), None):
-            _refuse(f"{where}.name: {quote(subgoal.name)} holds the word {quote(strange)}: use words such as near, held, lifted, over, placed")
+            _refuse(
+                f"{where}.name: {quote(subgoal.name)} holds the word {quote(strange)}: use words such as near, held, lifted, over, placed"
+            )
         if subgoal.name in seen:
             _refuse(f"{where}.name: {quote(subgoal.name)} is also subgoals[{seen[subgoal.name]}]: give each its own name")
         seen[subgoal.name] = i

@@ -1,7 +1,7 @@
 """The cures of a stage that falls on a correct motion: weaker conditions, or a latch.
 
 "Grasped" is false after a correct release, "lifted" after a correct lowering: such conditions are transient. A subgoal that needs one
-is met too where what lasts of it holds, while the target is held near the reference, or where the goal holds.
+is met too while the target is lowered near the reference, and where the goal holds.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def _needs_height(expr: Expr) -> bool:
     return expr.op == "at_least" and bool(helpers_in(expr) & {"lifted", "height_above"})
 
 
-def lasting(expr: Expr) -> Expr | None:
-    """A condition without its transient parts; None where nothing is left."""
+def lowered(expr: Expr) -> Expr | None:
+    """What of a condition still holds while the target is lowered; None where nothing is left."""
     if expr.op not in ("all_of", "any_of"):
-        return None if _is_transient(expr) else expr
-    parts = [part for a in expr.args if isinstance(a, Expr) and (part := lasting(a)) is not None]
+        return None if _needs_height(expr) else expr
+    parts = [part for a in expr.args if isinstance(a, Expr) and (part := lowered(a)) is not None]
     return None if not parts else parts[0] if len(parts) == 1 else Expr(expr.op, tuple(parts))
 
 
@@ -64,9 +64,11 @@ def _goal_suffices(expr: Expr) -> bool:
     return expr == GOAL or (expr.op == "any_of" and any(_goal_suffices(a) for a in expr.args if isinstance(a, Expr)))
 
 
-def _relates(expr: Expr) -> bool:
-    """Whether a condition is about where the target is beside the reference: others may hold before anything was done."""
-    return set(ROLES) <= entities(expr) or _mentions(expr, GOAL)
+def _near_reference(done: Expr) -> Expr:
+    """What stands beside a condition that needs height while the target is lowered: the rest of it where that is about where the target is
+    to the reference, for others may hold before anything was done; else that it is held near."""
+    rest = lowered(done)
+    return rest if rest is not None and set(ROLES) <= entities(rest) else HELD_NEAR
 
 
 def later_conditions(program: TrainingProgram) -> tuple[tuple[Expr, ...], ...]:
@@ -76,12 +78,9 @@ def later_conditions(program: TrainingProgram) -> tuple[tuple[Expr, ...], ...]:
     for subgoal in reversed(program.subgoals[:-1]):
         later: list[Expr] = []
         if has_transient(subgoal.done) and not _goal_suffices(subgoal.done):
-            part = lasting(subgoal.done)
             already = subgoal.done.args if subgoal.done.op == "any_of" else ()
-            if part is not None and _relates(part) and part not in already:
+            if _needs_height(subgoal.done) and (part := _near_reference(subgoal.done)) not in already:
                 later.append(part)
-            elif _needs_height(subgoal.done) and HELD_NEAR not in already:
-                later.append(HELD_NEAR)
             if not goal_counts and not _mentions(subgoal.done, GOAL):
                 later.append(GOAL)
         goal_counts |= _goal_suffices(subgoal.done) or GOAL in later
@@ -100,7 +99,7 @@ def _weaker(subgoal: Subgoal, later: tuple[Expr, ...]) -> Subgoal:
         return subgoal
     done = subgoal.done
     own = done.args if done.op == "any_of" else (done,)
-    if done.op == "all_of" and lasting(done) in later:  # any_of(all_of(a, b), b) is b
+    if done.op == "all_of" and lowered(done) in later:  # any_of(all_of(a, b), b) is b
         own = ()
     parts = (*own, *later)
     alone = parts[0] if len(parts) == 1 else None

@@ -6,13 +6,13 @@ One executable for every program and number of rows: rows go through the express
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import jax
 import numpy as np
 
 from coda_jax.programs import expressions
-from coda_jax.programs.expressions import Table
+from coda_jax.programs.expressions import Expr, Table
 from coda_jax.programs.training.binding import Scene, bind, bind_reward
 from coda_jax.programs.training.limits import MAX_STAGES
 from coda_jax.programs.training.potential import current_progress, latch_rows, stage_of
@@ -77,20 +77,35 @@ def tables(programs: Sequence[AnyProgram], scenes: Sequence[Scene]) -> ProgramTa
 
 def _encoded(program: AnyProgram, scene: Scene) -> Table:
     if isinstance(program, TrainingProgram):
-        exprs = bind(program, scene.roles, scene.nu)
-        columns = [*range(program.stages), *range(MAX_STAGES, MAX_STAGES + program.stages)]
-    elif isinstance(program, DenseProgram):
-        exprs, columns = (bind_reward(program, scene.roles, scene.nu),), [2 * MAX_STAGES]
-    else:
-        exprs, columns = (), []
-    table = expressions.encode(exprs, scene.index)
+        columns = (*range(program.stages), *range(MAX_STAGES, MAX_STAGES + program.stages))
+        return placed_table(bind(program, scene.roles, scene.nu), columns, scene.index)
+    if isinstance(program, DenseProgram):
+        return placed_table((bind_reward(program, scene.roles, scene.nu),), (2 * MAX_STAGES,), scene.index)
+    return placed_table((), (), scene.index)
+
+
+def placed_table(exprs: Sequence[Expr], columns: Sequence[int], index: Mapping[str, int]) -> Table:
+    """Table [COLUMNS, l] of one scene with each expression at its column; the others are padding, whose value is 0."""
+    table = expressions.encode(exprs, index)
 
     def placed(leaf: np.ndarray) -> np.ndarray:
         out = np.zeros((COLUMNS, *leaf.shape[1:]), leaf.dtype)
-        out[columns] = leaf[: len(columns)]
+        out[list(columns)] = leaf[: len(columns)]
         return out
 
     return jax.tree.map(placed, table)
+
+
+def blocks(table: Table, episode: np.ndarray, views: WorldView) -> np.ndarray:
+    """Values [n, COLUMNS] of tables [m, COLUMNS, l] in ``n`` moments; episode: int [n], which table reads each row."""
+    n = len(episode)
+    out = np.zeros((n, COLUMNS), np.float32)
+    for first in range(0, n, BLOCK):
+        rows = np.minimum(np.arange(first, first + BLOCK), n - 1)  # the last block repeats its last row
+        mine = jax.tree.map(lambda leaf, which=episode[rows]: leaf[which], table)
+        block = jax.tree.map(lambda leaf, which=rows: np.asarray(leaf)[which], views)
+        out[first : first + BLOCK] = np.asarray(expressions.evaluate(mine, block))[: n - first]
+    return out
 
 
 def values(programs: ProgramTables, episode: np.ndarray, views: WorldView) -> Values:
@@ -99,13 +114,7 @@ def values(programs: ProgramTables, episode: np.ndarray, views: WorldView) -> Va
     Args:
       programs: of ``m`` episodes. episode: int [n], whose program reads each row. views: numpy, [n, ...].
     """
-    n = len(episode)
-    out = np.zeros((n, COLUMNS), np.float32)
-    for first in range(0, n, BLOCK):
-        rows = np.minimum(np.arange(first, first + BLOCK), n - 1)  # the last block repeats its last row
-        table = jax.tree.map(lambda leaf, mine=episode[rows]: leaf[mine], programs.table)
-        block = jax.tree.map(lambda leaf, mine=rows: np.asarray(leaf)[mine], views)
-        out[first : first + BLOCK] = np.asarray(expressions.evaluate(table, block))[: n - first]
+    out = blocks(programs.table, episode, views)
     done, progress = out[:, :MAX_STAGES], out[:, MAX_STAGES : 2 * MAX_STAGES]
     return Values(done, progress, out[:, -1] * programs.weight[episode])
 

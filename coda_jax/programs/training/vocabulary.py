@@ -34,10 +34,13 @@ def substituted(expr: Expr, symbols: Mapping[str, Expr], names: Mapping[str, str
         if expr.args:
             raise ExpressionError(f"{shown(expr)}: {expr.op}() takes no arguments: leave them out")
         return symbols[expr.op]
-    args = tuple(
-        substituted(a, symbols, names, depth + 1) if isinstance(a, Expr) else names.get(a, a) if isinstance(a, str) else a for a in expr.args
-    )
-    return Expr(expr.op, args)
+
+    def put(arg: Expr | str | float) -> Expr | str | float:
+        if isinstance(arg, Expr):
+            return substituted(arg, symbols, names, depth + 1)
+        return names.get(arg, arg) if isinstance(arg, str) else arg
+
+    return Expr(expr.op, tuple(put(arg) for arg in expr.args))
 
 
 def check_expression(expr: Expr, condition: bool) -> tuple[float, float]:
