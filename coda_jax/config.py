@@ -135,6 +135,16 @@ def default(preset: str = "cpu") -> Config:
             "experience": {
                 "record": False,  # keep every moment of the rounds' rollouts, about 20 kB each, for a critic to learn from
             },
+            "critic": {
+                "gamma": 0.99,
+                "gamma_unit": "step",  # step: discounts every control step; chunk: every decision
+                "beta": 0.5,  # weight of the potential
+                "backup": "max",  # value of a state from its candidates
+                "backup_temperature": 0.1,  # of softmax and log_mean_exp, in units of value
+            },
+            "potential": {
+                "gate_demos": 6,  # demonstrations on which a training program must pass the gates
+            },
             "diagnose": {
                 "failures": 20,  # most failures diagnosed in a round
                 "rerollouts": 8,  # of each arm of a diagnosis
@@ -297,6 +307,8 @@ RANGES = ("validity.density_kg_m3", "validity.scale", "validity.longest_m", "val
 ONE_OF: dict[str, tuple[str, ...]] = {
     "family": ("pick_place",),
     "strategy": STRATEGIES,
+    "critic.gamma_unit": ("step", "chunk"),
+    "critic.backup": ("max", "mean", "softmax", "log_mean_exp"),
     "schedule.kind": ("adaptive", "fixed"),
     "sim.backend": ("auto", "native", "mjx"),
     "evaluate.split": ("validation", "test"),
