@@ -132,6 +132,11 @@ def default(preset: str = "cpu") -> Config:
                 "learning_rate": 3e-4,
                 "warmup": 50,
             },
+            "lora": {  # low-rank adapters in the trainings of rounds
+                "rank": 0,  # 0: every parameter is trained
+                "alpha": 32.0,  # adapters count alpha / rank times
+                "targets": ("net/.*",),  # regular expressions over whole names of layers; each must match
+            },
             "diagnose": {
                 "failures": 20,  # most failures diagnosed in a round
                 "rerollouts": 8,  # of each arm of a diagnosis
@@ -193,6 +198,7 @@ def default(preset: str = "cpu") -> Config:
                     "steps": 5_000,
                     "learning_rate": 1e-4,
                 },
+                "lora": {"rank": 32},
                 "diagnose": {"failures": 128},
                 "engine": {"modes": 16, "rollouts": 4},
                 "control": {"modes": 4},

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import optax
 
 from coda_jax.learning import dataset as dataset_lib
+from coda_jax.learning import lora
 from coda_jax.learning.policies import grounding
 from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy
@@ -55,11 +56,16 @@ class TrainState:
     step: Array
 
 
+def learned(policy: FlowPolicy, params: Params) -> Any:
+    """A tree like ``params`` of bools: what updates change. Adapters alone where there are any, else what the policy calls trainable."""
+    return lora.trainable(params) if lora.targeted(params) else policy.trainable(params)
+
+
 def optimiser(policy: FlowPolicy, training: Training, params: Params) -> optax.GradientTransformation:
-    """AdamW with warm-up and cosine on what the policy calls trainable; the rest does not move."""
+    """AdamW with warm-up and cosine on what is ``learned``; the rest does not move and has no state."""
     rate = optax.warmup_cosine_decay_schedule(0.0, training.learning_rate, training.warmup, training.steps, 0.02 * training.learning_rate)
     learn = optax.chain(optax.clip_by_global_norm(training.clip_norm), optax.adamw(rate, weight_decay=training.weight_decay))
-    labels = jax.tree.map(lambda on: "learn" if on else "keep", policy.trainable(params))
+    labels = jax.tree.map(lambda on: "learn" if on else "keep", learned(policy, params))
     return optax.partition({"learn": learn, "keep": optax.set_to_zero()}, labels)
 
 
@@ -87,6 +93,7 @@ def train_step(
     batch = dataset_lib.draw(data, draw_key, training.batch, policy.chunk)
 
     def objective(params):
+        params = jax.tree.map(lambda p, on: p if on else jax.lax.stop_gradient(p), params, learned(policy, state.params))
         motor, words = policy.losses(params, batch, loss_key)
         total = motor.mean() + policy.grounding_weight * words.mean()
         language_loss = jnp.zeros(())

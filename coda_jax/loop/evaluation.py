@@ -18,6 +18,7 @@ from coda_jax.evaluation.records import EvalRecord, write_records
 from coda_jax.evaluation.rollouts import PolicyFn, Result, rollout
 from coda_jax.evaluation.statistics import wilson
 from coda_jax.evaluation.terminal import Progress
+from coda_jax.learning import lora
 from coda_jax.learning.encoders.minilm import TextEncoder
 from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy
@@ -84,7 +85,8 @@ class GivenRoles:
 
 
 def acting(policy: FlowPolicy, params: Params, sim: Simulator, catalogue: Catalogue) -> tuple[Simulator, PolicyFn]:
-    """The simulator to roll out in and the function that samples one chunk for each of its worlds."""
+    """The simulator to roll out in and the function that samples one chunk for each of its worlds; adapters are merged first."""
+    params = lora.merged(params)
     if not policy.given_roles:
         return sim, lambda obs, keys: policy.sample(params, obs, keys, 1)[:, 0]
     watched = GivenRoles(sim, catalogue)
