@@ -42,7 +42,7 @@ def language(config: settings.Config, catalogue: Catalogue, encoder: TextEncoder
 
 
 def template(config: settings.Config, step: int) -> TrainState:
-    """Shapes of the training state of checkpoint ``step``, for restoring it without its data; rounds may train adapters, cloning does not."""
+    """Shapes of the training state of checkpoint ``step``, for restoring it without its data; only rounds train adapters."""
     policy, training = parts.policy_of(config), parts.training_of(config)
 
     def state(key: jax.Array) -> TrainState:

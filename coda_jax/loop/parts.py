@@ -9,8 +9,8 @@ import jax
 
 from coda_jax import config as settings
 from coda_jax.agents.scripted.diagnoser import DiagnoserSettings, ScriptedDiagnoser
-from coda_jax.learning.clone import DivergedError
 from coda_jax.learning import lora
+from coda_jax.learning.clone import DivergedError
 from coda_jax.learning.encoders.minilm import TEXT_DIM, EncoderMissingError, TextEncoder
 from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy

@@ -134,7 +134,10 @@ def test_parts_of_a_dense_add_up():
 
 
 def test_stacked_layers_get_an_adapter_each():
-    stack = {"layer": jax.vmap(lambda k: layers.init_dense(k, 6, 6))(jax.random.split(KEY, 3)), "norm": {"w": jnp.ones(6), "b": jnp.ones(6)}}
+    stack = {
+        "layer": jax.vmap(lambda k: layers.init_dense(k, 6, 6))(jax.random.split(KEY, 3)),
+        "norm": {"w": jnp.ones(6), "b": jnp.ones(6)},
+    }
     assert lora.names(stack) == ["layer"]
     attached = moved(lora.attach(stack, 2, 1.0, ("layer",), KEY))
     x = jax.random.normal(KEY, (4, 6))

@@ -1,4 +1,4 @@
-"""Dense layers as plain parameter trees: {"w": [..., in, out], "b": [..., out]}, and low-rank adapters where learning/lora.py attached them.
+"""Dense layers as plain parameter trees: {"w": [..., in, out], "b": [..., out]}, with low-rank adapters where learning/lora.py put them.
 
 Code reads a weight through ``linear``, ``part`` or ``kernel``, never as ``params["w"]``: that would pass over the adapter.
 """
