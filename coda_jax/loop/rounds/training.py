@@ -21,7 +21,7 @@ def training_of(run: Run) -> Training:
 
 
 def begin(run: Run, params: Params) -> TrainState:
-    """The state before a block's first update: ``params`` go on, from the first round on with adapters where ``lora.rank`` asks for them."""
+    """The state before a block's first update: ``params`` go on, with adapters where ``lora.rank`` asks for them."""
     return init_state(parts.policy_of(run.config), training_of(run), parts.adapted(run.config, params))
 
 
