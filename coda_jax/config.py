@@ -145,6 +145,11 @@ def default(preset: str = "cpu") -> Config:
             "potential": {
                 "gate_demos": 6,  # demonstrations on which a training program must pass the gates
             },
+            "lora": {  # low-rank adapters in the trainings of rounds
+                "rank": 0,  # 0: every parameter is trained
+                "alpha": 32.0,  # adapters count alpha / rank times
+                "targets": ("net/.*",),  # regular expressions over whole names of layers; each must match
+            },
             "diagnose": {
                 "failures": 20,  # most failures diagnosed in a round
                 "rerollouts": 8,  # of each arm of a diagnosis
@@ -206,6 +211,7 @@ def default(preset: str = "cpu") -> Config:
                     "steps": 5_000,
                     "learning_rate": 1e-4,
                 },
+                "lora": {"rank": 32},
                 "diagnose": {"failures": 128},
                 "engine": {"modes": 16, "rollouts": 4},
                 "control": {"modes": 4},
