@@ -197,15 +197,16 @@ def test_diagnoses(bench: Bench) -> None:
                 difficulty = engine.Difficulty(row["factor"], row["phase"], row["cause"])
                 verb = engine.verbs_for(difficulty, [b.spec for b in bench.bases[:8]], bench.run.train)[0]
                 program = evaluate_generation(engine.write(difficulty, verb, 1.0, {}), sandbox, bench.run.train)
-                result = control_tested(bench.run, program, bench.bases, bench.rollouts, Batch())
-                fields = dataclasses.asdict(result) if result else {"verdict": "no scene"}
+                found = control_tested(bench.run, program, bench.bases, bench.rollouts, Batch())
+                fields = dataclasses.asdict(found.result) if found else {"verdict": "no scene"}
                 bench.store(kind="test", true=true, case=row["case"], factor=row["factor"], cause=row["cause"], verb=verb, **fields)
                 print(f"{row['case']}, {row['factor']} {row['cause']} ({verb}): {fields['verdict']}", file=sys.stderr, flush=True)
 
 
 def aa_arm(bench: Bench) -> None:
     """Both variants by one verb and magnitude with other seeds, labels at random: how often would that be confirmed?"""
-    from coda_jax.evaluation.control_test import aa_labels, control_test
+    from benchmarks.simulated_tests import aa_labels
+    from coda_jax.evaluation.control_test import control_test
 
     done = {r["verb"] for r in read(bench.folder) if r["kind"] == "aa"}
     settings = bench.run.config.control

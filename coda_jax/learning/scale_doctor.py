@@ -27,8 +27,8 @@ class Limits:
     edge_mass: float = 0.05
     start_widths: float = 2.0
     candidate_share: float = 0.9
-    ucb_low: float = 0.05
-    ucb_high: float = 5.0
+    ucb_low: float = 0.2
+    ucb_high: float = 20.0
     clip_share: float = 0.95
     gradient_growth: float = 10.0
     gradient_least: float = 1e-6
@@ -45,9 +45,9 @@ class Measured:
     ess: (sum w)^2 / (n sum w^2) of the AWR weights. weight_share: exp(entropy of w / sum w) / n. clipped: share of critic targets outside
     the support. at_ends: share of targets within half a bin of its ends, after clipping. edge_mass: mean probability in the two edge bins.
     start_widths: discounted value of a success at the start of an episode of the horizon, in widths of a bin. candidates: J.
-    effective_candidates: mean of 1 / sum w_j^2. ucb: mean exploration term over the range of the rescaled mean values. *_clip_share: share
-    of updates whose gradient was clipped. *_growth: median norm of the last tenth of updates over that of the first. *_gradient: median
-    norm. drift: ``drift`` below.
+    effective_candidates: mean of 1 / sum w_j^2. ucb: range of the modes' rescaled values over their mean exploration term. *_clip_share:
+    share of updates whose gradient was clipped. *_growth: median norm of the last tenth of updates over that of the first. *_gradient:
+    median norm. drift: as ``drift_scales``.
     """
 
     ess: float | None = None
@@ -219,18 +219,18 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "exploration_dominates",
         "ucb",
-        "above",
-        "ucb_high",
-        "the exploration term is {value:.3g} times the range of the modes' values: Learning Value decides nothing",
+        "below",
+        "ucb_low",
+        "the values of the modes span {value:.3g} of the exploration term: Learning Value hardly decides which mode is practised",
         "lower it, or measure Learning Values on more rollouts",
         "allocation.ucb",
     ),
     Rule(
         "exploration_absent",
         "ucb",
-        "below",
-        "ucb_low",
-        "the exploration term is {value:.3g} times the range of the modes' values: little tried modes stay little tried",
+        "above",
+        "ucb_high",
+        "the values of the modes span {value:.3g} times the exploration term: modes that were tried little stay so",
         "raise it",
         "allocation.ucb",
     ),

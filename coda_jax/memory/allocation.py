@@ -84,16 +84,17 @@ def terms(modes: Sequence[ModeState], c: float = 1.0) -> dict[str, tuple[float, 
     return {m.mode: ((m.value - least) / spread, c * math.sqrt(2 * math.log(total) / m.environments)) for m in tried}
 
 
-def exploration_ratio(modes: Sequence[ModeState], c: float = 1.0) -> float | None:
-    """Mean exploration term over the range of the rescaled values of the active modes; None where fewer than two of them were tried."""
+def value_over_exploration(modes: Sequence[ModeState], c: float = 1.0) -> float | None:
+    """Range of the rescaled values of the active modes over their mean exploration term: 0 where exploration alone tells them apart.
+
+    None where fewer than two of them were tried, or there is no exploration (c = 0).
+    """
     found = list(terms([m for m in modes if m.status == "active"], c).values())
     if len(found) < 2:
         return None
     width = max(value for value, _ in found) - min(value for value, _ in found)
     mean = math.fsum(bonus for _, bonus in found) / len(found)
-    if not width:
-        return math.inf if mean else None
-    return mean / width
+    return width / mean if mean else None
 
 
 def largest_remainder(total: int, weights: Sequence[float] | np.ndarray) -> list[int]:

@@ -144,7 +144,7 @@ def source(folder):
         "train22s",  # two blocks of a round
         "before and after the rounds",
         "round 1policyAWR is plain cloningconfig.awr.temperature",  # scales
-        "allocationucb0.05 .. 50.7",
+        "allocationucb0.2 .. 200.7",
         "allocationess0.1 .. 0.95not finite",
         "policyess0.1 .. 0.950.998",
     ],

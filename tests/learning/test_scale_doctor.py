@@ -11,6 +11,7 @@ import pytest
 from coda_jax import config as settings
 from coda_jax.learning import scale_doctor as doctor
 from coda_jax.learning.scale_doctor import Measured
+from coda_jax.memory.allocation import ModeState, value_over_exploration
 from coda_jax.types import ACTION_DIM
 
 RNG = np.random.default_rng(0)
@@ -61,6 +62,11 @@ def chunks(shift: float):
     return base + shift * np.random.default_rng(4).normal(size=base.shape), base
 
 
+def values_and_exploration(values, environments: float, c: float = 1.0) -> Measured:
+    modes = [ModeState(str(i), "active", 8, 16, value, environments) for i, value in enumerate(values)]
+    return Measured(ucb=value_over_exploration(modes, c))
+
+
 SICK = {
     "weights_flat": lambda: doctor.weight_scales(weights(0.05)),  # raw advantages of sd 0.05 at temperature 1
     "weights_few": lambda: doctor.weight_scales(np.exp(4 * RNG.normal(size=4096))),
@@ -70,8 +76,8 @@ SICK = {
     "edge_bias": lambda: doctor.edge_scales(probabilities(mean=1.06)),
     "success_invisible": lambda: doctor.discount_scales(0.99, "step", HORIZON, EXECUTED, WIDTH),
     "temperature_flat": lambda: doctor.candidate_scales(candidates(spread=0.05, temperature=0.5)),
-    "exploration_dominates": lambda: Measured(ucb=math.inf),
-    "exploration_absent": lambda: Measured(ucb=0.001),
+    "exploration_dominates": lambda: values_and_exploration((0.02, 0.02), 16.0),
+    "exploration_absent": lambda: values_and_exploration((0.0, 0.3), 16.0, c=0.02),
     "critic_always_clipped": lambda: doctor.gradient_scales("critic", norms(1e-4, scale=100.0), 1.0),
     "critic_gradient_explodes": lambda: doctor.gradient_scales("critic", norms(2.5), 1e9),
     "critic_gradient_vanishes": lambda: doctor.gradient_scales("critic", norms(0.1, scale=1e-8), 1.0),
@@ -91,7 +97,7 @@ HEALTHY = [
     lambda: doctor.gradient_scales("critic", norms(0.05), 1.0),
     lambda: doctor.gradient_scales("policy", norms(0.05), 1.0),
     lambda: doctor.drift_scales(*chunks(0.2)),
-    lambda: Measured(ucb=0.7),
+    lambda: values_and_exploration((0.0, 0.3), 16.0),
     lambda: Measured(),
 ]
 

@@ -169,8 +169,16 @@ def test_verify_tests_a_program_by_anybody(config, whole, tmp_path, capsys):
     program = tmp_path / "mine.py"
     program.write_text('result = generation(factor="attributes", roles=[role("target")], edits=[edit("mass")], level=1.0)\n')
     assert command_line.main(["--mode=verify", f"--workdir={copy}", f"--program={program}"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    said = capsys.readouterr()
+    told = json.loads(said.out)
     assert told["verdict"] in ("confirmed", "refuted", "undecided")
+    n = config.control.rollouts
+    for name in ("base", "edited", "control"):
+        assert 0 <= told[name]["low"] <= told[name]["k"] / told[name]["n"] <= told[name]["high"] <= 1
+        assert told[name]["n"] == told["scenes"] * n
+        assert f"{name} scenes" in said.err and f"{told[name]['k']}/{told[name]['n']}" in said.err
+    assert len(told["lost"]) == told["scenes"]
+    assert sum(told["lost"]) == told["control"]["k"] - told["edited"]["k"] == round(told["mean"] * n * told["scenes"])
     assert 1 <= told["scenes"] <= config.control.most_scenes
     assert told["low"] <= told["mean"] <= told["high"]
     assert read_commits(copy) == before
@@ -186,6 +194,7 @@ def test_compare_sets_runs_side_by_side(whole, tmp_path, capsys):
     assert "other against nano" in out
     assert out.count("+0") >= 5
     assert command_line.main(["--mode=compare", f"--workdir={whole}", f"--against={tmp_path / 'nothing'}"]) == 2
+    assert "nothing is no run" in capsys.readouterr().err
 
 
 def cut_to(folder: Path, stage: str) -> None:
