@@ -1,7 +1,8 @@
 """What recorded experience costs: ``python -m benchmarks.experience [--episodes=500]``.
 
 Bytes of an episode on disk and in the table, seconds to pack the table and to draw candidates for all of its decisions. The peer of the
-candidates is the policy called for one block of worlds after the other, as rollouts do it; CPU time is compared, for a busy machine. One JSON object a line to stdout.
+candidates is the policy called for one block of worlds after the other, as rollouts do it; CPU time is compared, since a machine may be
+busy. One JSON object a line to stdout.
 """
 
 from __future__ import annotations
