@@ -174,6 +174,7 @@ def diagnose_case(bench: Bench, case: str) -> None:
 
 def test_diagnoses(bench: Bench) -> None:
     """Put distinct diagnoses to the control test: true ones name an injected factor, false ones another."""
+    from coda_jax.agents.base import Difficulty
     from coda_jax.agents.scripted import engine
     from coda_jax.loop.verify import control_tested
     from coda_jax.programs.sandbox import Sandbox
@@ -194,7 +195,7 @@ def test_diagnoses(bench: Bench) -> None:
             for row in chosen:
                 if (row["case"], row["factor"], row["cause"]) in done:
                     continue
-                difficulty = engine.Difficulty(row["factor"], row["phase"], row["cause"])
+                difficulty = Difficulty(row["factor"], row["phase"], row["cause"])
                 verb = engine.verbs_for(difficulty, [b.spec for b in bench.bases[:8]], bench.run.train)[0]
                 program = evaluate_generation(engine.write(difficulty, verb, 1.0, {}), sandbox, bench.run.train)
                 found = control_tested(bench.run, program, bench.bases, bench.rollouts, Batch())

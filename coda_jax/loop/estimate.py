@@ -11,6 +11,7 @@ from coda_jax import runtime
 from coda_jax.evaluation.terminal import duration
 from coda_jax.loop import evaluation, parts, requirements
 from coda_jax.loop.journal import read_commits
+from coda_jax.loop.rounds.environments import WAVES
 from coda_jax.loop.rounds.rollouts import KEPT
 from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.scenes.catalogue import Catalogue
@@ -30,7 +31,7 @@ def busy_cores(cores: int) -> float:
 
 
 def stage_seconds(config: settings.Config, rollouts: int, films: int, parameters: int, cores: int) -> dict[str, float]:
-    """About how long each part of a run takes, s. rollouts, films: of one evaluation. Rounds with as many rollouts as they can have."""
+    """About how long each part of a run takes, s. rollouts, films: of one evaluation. Rounds at their longest."""
     demo_s, rollout_s, film_s = (rate * config.horizon for rate in (_DEMO_STEP_S, _ROLLOUT_STEP_S, _FILM_STEP_S))
     work = {
         "scenes": math.ceil(config.demos.count / config.sim.worlds) * config.sim.worlds * _SCENE_S,
@@ -41,7 +42,7 @@ def stage_seconds(config: settings.Config, rollouts: int, films: int, parameters
     if rounds := config.rounds.count:
         scenes = config.rounds.bases + (config.control.most_scenes if STRATEGIES[config.strategy].diagnoses else 0)
         demos = config.rounds.environments * config.rounds.demos
-        updates = work["clone"] * config.rounds.steps / config.clone.steps
+        updates = work["clone"] * config.schedule.most_updates / config.clone.steps
         one = scenes * _SCENE_S + demos * demo_s + sum(round_rollouts(config).values()) * rollout_s + updates
         work[f"{rounds} rounds"] = rounds * one
     return {"warm-up": _START_S} | {name: seconds / busy_cores(cores) for name, seconds in work.items()}
@@ -63,7 +64,7 @@ def describe(config: settings.Config, workdir: Path) -> str:
     films = 2 * config.evaluate.films * len(scenes)
     stages = stage_seconds(config, sum(rollouts.values()), films, parameters, cores)
     each_round = round_rollouts(config)
-    most = ", with all the rollouts that rounds may ask for" if config.rounds.count else ""
+    most = ", with all the rollouts and updates that rounds may ask for" if config.rounds.count else ""
     memory, states = requirements.memory_bytes(config), (config.checkpoint.keep + 1) * requirements.state_bytes(config)
     disk = config.demos.count * 80 * requirements.ROW_BYTES + states + films * 60e3
     if config.experience.record:
@@ -82,6 +83,7 @@ def describe(config: settings.Config, workdir: Path) -> str:
         + ", ".join(f"{suite} {n}" for suite, n in rollouts.items())
         + f"; {config.evaluate.executed} actions of each chunk executed",
         *_round_lines(config, each_round),
+        *([f"starts from     {config.memory.start}, {config.memory.start_mode}"] if config.memory.start else []),
         "language model  none: 0 tokens",
         f"memory          about {memory / 1e9:.1f} GB; disk about {disk / 1e6:.0f} MB",
         f"time            about {duration(sum(stages.values()))} on {cores} idle cores{most}: "
@@ -91,7 +93,7 @@ def describe(config: settings.Config, workdir: Path) -> str:
 
 
 def round_rollouts(config: settings.Config) -> dict[str, int]:
-    """Rollouts of one round by purpose, at most; a round whose modes are few or decided early takes fewer."""
+    """Rollouts of one round by purpose, at most; a round whose modes are few or decided early, or that ends early, takes fewer."""
     rounds, engine, control = config.rounds, config.engine, config.control
     counts = {"collect": 2 * rounds.bases * rounds.collect}
     if STRATEGIES[config.strategy].diagnoses:
@@ -99,9 +101,16 @@ def round_rollouts(config: settings.Config) -> dict[str, int]:
         counts["search"] = engine.modes * len(engine.levels) * engine.scenes * engine.rollouts
         counts["control"] = 2 * control.modes * control.most_scenes * control.rollouts
     if STRATEGIES[config.strategy].proposes == "in_band":
-        counts["choose"] = rounds.bases * rounds.rollouts
-    counts["measure"] = 4 * rounds.environments * rounds.rollouts
+        counts["choose"] = WAVES * rounds.bases * rounds.rollouts
+    controls = min(rounds.environments, control.modes * control.most_scenes) if STRATEGIES[config.strategy].diagnoses else 0
+    counts["measure"] = (1 + most_blocks(config)) * (rounds.environments + controls) * rounds.rollouts
+    counts["band"] = 2 * rounds.environments * (rounds.most_rollouts - rounds.rollouts)
     return counts
+
+
+def most_blocks(config: settings.Config) -> int:
+    """Trainings of one round, at most; each is followed by a measurement."""
+    return config.schedule.most_updates // config.rounds.steps
 
 
 def _round_lines(config: settings.Config, each_round: dict[str, int]) -> list[str]:
@@ -111,6 +120,6 @@ def _round_lines(config: settings.Config, each_round: dict[str, int]) -> list[st
     listed = ", ".join(f"{purpose} {n}" for purpose, n in each_round.items())
     return [
         f"rounds          {rounds.count} of {config.strategy}: {rounds.environments} environments, {rounds.demos} demonstrations each, "
-        f"{rounds.steps:,} updates a block",
+        f"at most {most_blocks(config)} x {rounds.steps:,} updates",
         f"                at most {sum(each_round.values()):,} rollouts a round: {listed}",
     ]
