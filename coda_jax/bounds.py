@@ -64,6 +64,12 @@ AT_LEAST: dict[str, float] = {
     "rounds.steps": 1,
     "rounds.learning_rate": 1e-9,
     "rounds.warmup": 0,
+    "critic.gamma": 0.01,
+    "critic.beta": 0,
+    "critic.backup_temperature": 1e-6,
+    "potential.gate_demos": 1,
+    "lora.rank": 0,
+    "lora.alpha": 1e-6,
     "diagnose.failures": 1,
     "diagnose.rerollouts": 1,
     "diagnose.least_gain": 0,
@@ -93,7 +99,7 @@ AT_LEAST: dict[str, float] = {
     "evaluate.films": 0,
     "evaluate.executed": 1,
 }
-BELOW: dict[str, float] = {"policy.distractor_dropout": 1, "clone.ema": 1, "control.false_discovery": 1}
+BELOW: dict[str, float] = {"policy.distractor_dropout": 1, "clone.ema": 1, "critic.gamma": 1, "control.false_discovery": 1}
 AT_MOST: dict[str, float] = {
     "seed": 2**32 - 1,  # jax keys take no more: a larger seed would repeat another one
     "horizon": 10_000,
@@ -154,6 +160,11 @@ AT_MOST: dict[str, float] = {
     "rounds.steps": 10**8,
     "rounds.learning_rate": 10,
     "rounds.warmup": 10**8,
+    "critic.beta": 1,
+    "critic.backup_temperature": 1e6,
+    "potential.gate_demos": 64,
+    "lora.rank": 4096,
+    "lora.alpha": 1e6,
     "diagnose.failures": 100_000,
     "diagnose.rerollouts": 10_000,
     "diagnose.least_gain": 1,

@@ -138,6 +138,24 @@ def default(preset: str = "cpu") -> Config:
                 "learning_rate": 3e-4,
                 "warmup": 50,
             },
+            "experience": {
+                "record": False,  # keep every moment of the rounds' rollouts, about 20 kB each, for a critic to learn from
+            },
+            "critic": {
+                "gamma": 0.99,
+                "gamma_unit": "step",  # step: discounts every control step; chunk: every decision
+                "beta": 0.5,  # weight of the potential
+                "backup": "max",  # value of a state from its candidates
+                "backup_temperature": 0.1,  # of softmax and log_mean_exp, in units of value
+            },
+            "potential": {
+                "gate_demos": 6,  # demonstrations on which a training program must pass the gates
+            },
+            "lora": {  # low-rank adapters in the trainings of rounds
+                "rank": 0,  # 0: every parameter is trained
+                "alpha": 32.0,  # adapters count alpha / rank times
+                "targets": ("net/.*",),  # regular expressions over whole names of layers; each must match
+            },
             "diagnose": {
                 "failures": 20,  # most failures diagnosed in a round
                 "rerollouts": 8,  # of each arm of a diagnosis
@@ -199,6 +217,7 @@ def default(preset: str = "cpu") -> Config:
                     "steps": 5_000,
                     "learning_rate": 1e-4,
                 },
+                "lora": {"rank": 32},
                 "diagnose": {"failures": 128},
                 "engine": {"modes": 16, "rollouts": 4},
                 "control": {"modes": 4},
@@ -300,6 +319,8 @@ RANGES = ("validity.density_kg_m3", "validity.scale", "validity.longest_m", "val
 ONE_OF: dict[str, tuple[str, ...]] = {
     "family": ("pick_place",),
     "strategy": STRATEGIES,
+    "critic.gamma_unit": ("step", "chunk"),
+    "critic.backup": ("max", "mean", "softmax", "log_mean_exp"),
     "memory.start_mode": ("live", "frozen"),
     "schedule.kind": ("adaptive", "fixed"),
     "sim.backend": ("auto", "native", "mjx"),

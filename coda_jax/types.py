@@ -88,6 +88,7 @@ class ChunkTrace:
     predicates: [b, e, p] float32 values of the batch's predicate table after each control step; column 0 is nu.
     qpos: [b, e, q] float32, generalised coordinates after each control step (enough to render again).
     terminated: [b] bool, nu became true. truncated: [b] bool, the horizon ran out. clipped: [b] int32, action entries outside [-1, 1].
+    moving: MOVING_FIELDS of the WorldView after each control step, [b, e, ...]; None where no record was asked for.
     """
 
     active: Array
@@ -97,6 +98,7 @@ class ChunkTrace:
     terminated: Array
     truncated: Array
     clipped: Array
+    moving: dict[str, Array] | None
 
 
 @_pytree
@@ -124,3 +126,6 @@ class Observation:
 # Fields of Observation in stored episodes: those of every control step, and those that stay; words are stored as text.
 STEP_FIELDS = ("ee_pos", "ee_quat", "gripper_opening", "pos", "quat", "linvel", "angvel", "articulation")
 EPISODE_FIELDS = ("half_extent", "articulation_range", "present")
+# Fields of WorldView in recordings, likewise; control_step is the row's number.
+MOVING_FIELDS = (*STEP_FIELDS, "finger_contact", "contact")
+FIXED_FIELDS = (*EPISODE_FIELDS, "cavity_pos", "cavity_half", "pos0", "quat0")

@@ -11,8 +11,11 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from coda_jax.programs.training.measured import MeasuredProgress
+from coda_jax.programs.training.program import TrainingProgram
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.checks.record import Failure
+from coda_jax.types import WorldView
 
 SceneFactor = Literal["TASK", "SPATIAL", "ATTRIBUTE"]
 Factor = Literal["TASK", "SPATIAL", "ATTRIBUTE", "EXECUTION"]
@@ -23,10 +26,27 @@ DIAGNOSED: dict[str, SceneFactor] = {field: factor for factor, field in SPEC_FAC
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """One rollout of the present policy. key: (scene number, repeat), what its noise folds in; equal keys are paired."""
+    """One rollout of the present policy. key: (scene number, repeat), what its noise folds in; equal keys are paired.
+
+    prefix: [p, 7] actions carried out before the policy takes over, None to begin at the scene's start. It is no part of what makes trials
+    equal: a trial with a prefix needs a key of its own.
+    """
 
     spec: SceneSpec
     key: tuple[int, int]
+    prefix: np.ndarray | None = dataclasses.field(default=None, compare=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Recorded:
+    """What a recorded rollout leaves to learn from.
+
+    views: the t + 1 moments (sim/recording.py). executed: [k] control steps of each decision. prefix: steps before the policy took over.
+    """
+
+    views: WorldView
+    executed: np.ndarray
+    prefix: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +64,7 @@ class Outcome:
     """How a trial ended. phase: first phase predicate not met, None for a success. margins: by name (scenes/families.py).
 
     health: bit flags; a flagged rollout says nothing and counts for nothing. actions: [t, 7] as the policy gave them.
+    recorded: None where no record was asked for.
     """
 
     trial: Trial
@@ -53,6 +74,7 @@ class Outcome:
     margins: Mapping[str, Measured]
     health: int
     actions: np.ndarray
+    recorded: Recorded | None = None
 
 
 RolloutFn = Callable[[Sequence[Trial]], list[Outcome]]  # outcomes in the order of the trials
@@ -118,6 +140,20 @@ Priors = Mapping[tuple[str, float], tuple[int, int]]  # (verb, magnitude) to (va
 class Diagnoser(Protocol):
     def diagnose(self, failures: Sequence[Case], round_cases: Sequence[Case], rollout_fn: RolloutFn) -> list[Diagnosis]:
         """One diagnosis per failure, in order; ``round_cases`` are all rollouts of the round, successes too."""
+        ...
+
+
+class PotentialCompiler(Protocol):
+    def compile(self, factor: Factor, phase: str, cause: str) -> str:
+        """Text of a training program for a diagnosis or mode: at least two of its subgoals lie inside the phase (one of two).
+
+        Raises:
+          ValueError: there is no such phase.
+        """
+        ...
+
+    def refine(self, program: TrainingProgram, measured: MeasuredProgress) -> str:
+        """Text of the program after rollouts under it: changed where most of them stopped. It passes the gates again before use."""
         ...
 
 

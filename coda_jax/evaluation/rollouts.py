@@ -3,6 +3,9 @@
 A queue of episodes runs in a fixed number of worlds; finished ones are refilled.
 
 What happens in an episode depends on its key (scene, repeat) and the decision's number alone, never on its world or its neighbours.
+
+An episode with a prefix begins with those actions, cut to whole chunks, in place of the policy's; the policy takes over at the next
+decision. The horizon is that of a plain episode: the prefix counts.
 """
 
 from __future__ import annotations
@@ -14,14 +17,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import jax
 import numpy as np
 
+from coda_jax.evaluation.guidance import Guidance, Guided
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.observe import observe, scene_texts
+from coda_jax.sim.recording import Tape
 from coda_jax.sim.refill import Refill
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
-from coda_jax.types import TOKENS, Array, Observation, SimState
+from coda_jax.types import TOKENS, Array, Observation, SimState, WorldView
 
-# (observation of W worlds, keys [W] of this decision) -> chunks [W, h, 7]; the first ``executed`` rows are carried out
-PolicyFn = Callable[[Observation, Array], Array]
+# (observation of W worlds, keys [W] of this decision) -> chunks [W, h, 7]; the first ``executed`` rows are carried out.
+# One that is Guided is also told where the episodes' training programs stand.
+PolicyFn = Callable[[Observation, Array], Array] | Guided
 EmbedFn = Callable[[Sequence[str]], np.ndarray]
 
 
@@ -30,7 +36,8 @@ class Result:
     """One finished episode of ``t`` control steps and ``k`` decisions.
 
     predicates: [t, p] after each step, column 0 is nu. qpos: [t, q] after each step. actions: [t, 7] as the policy gave them (the
-    simulator clips to [-1, 1]). executed: [k] steps of each chunk.
+    simulator clips to [-1, 1]). executed: [k] steps of each chunk. prefix: how many of the ``t`` steps were the prefix's.
+    views: the t + 1 moments (sim/recording.py), None without a record.
     clipped: action entries outside [-1, 1]. health: bit flags; a flagged episode is no success: evaluation
     counts it as a failure, and how many there were is reported apart.
     """
@@ -43,6 +50,8 @@ class Result:
     executed: np.ndarray
     clipped: int
     health: int
+    prefix: int
+    views: WorldView | None
 
     @property
     def steps(self) -> int:
@@ -99,12 +108,13 @@ def rollout(
     executed: int,
     key: Array,
     timings: Timings | None = None,
+    record: bool = False,
 ) -> Iterator[Result]:
     """Yield every episode's result, in the order in which they end.
 
     Args:
       episodes: of one bucket; any number, W at a time. policy_fn: samples W chunks, one executable. embed: sentences to [n, d].
-      executed: e, control steps carried out of each chunk. key: folded with (scene, repeat, decision).
+      executed: e, control steps carried out of each chunk. key: folded with (scene, repeat, decision). record: results have views.
     """
     clock = timings or Timings()
     begun = time.perf_counter()
@@ -118,13 +128,25 @@ def rollout(
     pairs = np.zeros((sim.worlds, 2), np.uint32)
     decision = np.zeros(sim.worlds, np.uint32)
     pieces: list[list[tuple[np.ndarray, np.ndarray, np.ndarray, int]]] = [[] for _ in range(sim.worlds)]
+    tape = Tape(sim.worlds) if record else None
     pairs[: len(first)] = [e.key for e in first]
+    if tape:
+        tape.begin(range(len(first)), state.view)
+    guidance = Guidance(policy_fn, sim.worlds) if isinstance(policy_fn, Guided) else None
+    if guidance:
+        guidance.put(range(len(first)), first)
     clock.refill_s += time.perf_counter() - begun
     while batch.mask.any():
         start = time.perf_counter()
-        chunks = np.asarray(policy_fn(observe(state.view, words.text, words.instruction), _decision_keys(key, pairs, decision)))
+        obs, keys = observe(state.view, words.text, words.instruction), _decision_keys(key, pairs, decision)
+        if isinstance(policy_fn, Guided):
+            assert guidance is not None
+            chunks = guidance.chunks(obs, state.view, keys, batch.mask & ~_in_prefix(batch.episodes, decision, executed))
+        else:
+            chunks = np.asarray(policy_fn(obs, keys))
+        chunks = _with_prefixes(chunks[:, :executed], batch.episodes, decision)
         middle = time.perf_counter()
-        state, trace = sim.step_chunk(batch, state, chunks[:, :executed])
+        state, trace = sim.step_chunk(batch, state, chunks, record=record or (guidance is not None and guidance.every_step))
         end = time.perf_counter()
         clock.policy_s += middle - start
         clock.physics_s += end - middle
@@ -132,23 +154,54 @@ def rollout(
         for w in np.flatnonzero(batch.mask):
             n = int(trace.executed[w])
             pieces[w].append((np.asarray(trace.predicates[w, :n]), np.asarray(trace.qpos[w, :n]), chunks[w, :n], int(trace.clipped[w])))
+        if tape:
+            tape.append(batch.mask, trace)
+        if guidance and guidance.every_step:
+            guidance.passed(state.view, trace)
         ended = np.flatnonzero(batch.mask & (trace.terminated | trace.truncated | (np.asarray(state.health) != 0)))
         if len(ended):
             for w in ended:
-                yield _result(batch, state, int(w), pieces[w], bool(trace.terminated[w]))
+                yield _result(batch, state, int(w), pieces[w], bool(trace.terminated[w]), executed, tape.cut(int(w)) if tape else None)
                 pieces[w] = []
             batch, state, worlds, jobs = refill.replace(batch, state, ended)
             if worlds:
                 words.put(worlds, jobs)
                 pairs[worlds] = [e.key for e in jobs]
                 decision[worlds] = 0
+                if tape:
+                    tape.begin(worlds, state.view)
+                if guidance:
+                    guidance.put(worlds, jobs)
         clock.refill_s += time.perf_counter() - end
         clock.total_s = time.perf_counter() - begun
 
 
-def _result(batch: SceneBatch, state: SimState, w: int, pieces: list, success: bool) -> Result:
+def _whole_chunks(episode: Episode, executed: int) -> int:
+    """Chunks of the episode's prefix; actions that do not fill one are left to the policy."""
+    return 0 if episode.prefix is None else len(episode.prefix) // executed
+
+
+def _in_prefix(episodes: Sequence[Episode | None], decision: np.ndarray, executed: int) -> np.ndarray:
+    """[W] bool: worlds whose next chunk is their episode's prefix's."""
+    return np.array([e is not None and d < _whole_chunks(e, executed) for e, d in zip(episodes, decision, strict=True)])
+
+
+def _with_prefixes(chunks: np.ndarray, episodes: Sequence[Episode | None], decision: np.ndarray) -> np.ndarray:
+    """Chunks [W, e, 7] in which those of worlds still in their prefix are the prefix's."""
+    e = chunks.shape[1]
+    for w in np.flatnonzero(_in_prefix(episodes, decision, e)).tolist():
+        episode = episodes[w]
+        assert episode is not None and episode.prefix is not None
+        first = int(decision[w]) * e
+        chunks = chunks.copy() if not chunks.flags.writeable else chunks
+        chunks[w] = episode.prefix[first : first + e]
+    return chunks
+
+
+def _result(batch: SceneBatch, state: SimState, w: int, pieces: list, success: bool, executed: int, views: WorldView | None) -> Result:
     episode = batch.episodes[w]
     assert episode is not None
+    prefix = _whole_chunks(episode, executed) * executed
     return Result(
         episode=episode,
         success=success,
@@ -158,4 +211,6 @@ def _result(batch: SceneBatch, state: SimState, w: int, pieces: list, success: b
         executed=np.array([len(p[2]) for p in pieces], np.int32),
         clipped=sum(p[3] for p in pieces),
         health=int(state.health[w]),
+        prefix=min(prefix, sum(len(p[2]) for p in pieces)),
+        views=views,
     )

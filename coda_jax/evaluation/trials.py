@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import jax
 
-from coda_jax.agents.base import Measured, Outcome, Trial
+from coda_jax.agents.base import Measured, Outcome, Recorded, Trial
 from coda_jax.evaluation.failures import PHASES, phase_failed
 from coda_jax.evaluation.rollouts import EmbedFn, PolicyFn, Result, rollout
 from coda_jax.evaluation.statistics import Interval, cluster_bootstrap, wilson
@@ -28,14 +28,15 @@ def outcome_of(result: Result, trial: Trial) -> Outcome:
         values = result.predicates[:, column]
         step = int(values.argmin() if margin.best == "smallest" else values.argmax())
         measured[margin.name] = Measured(float(values[step]), step + 1, margin.threshold, margin.unit)
-    return Outcome(trial, result.success, result.steps, phase, measured, result.health, result.actions)
+    recorded = None if result.views is None else Recorded(result.views, result.executed, result.prefix)
+    return Outcome(trial, result.success, result.steps, phase, measured, result.health, result.actions, recorded)
 
 
 class TrialRunner:
     """A ``RolloutFn``: rolls trials out with one policy in one simulator.
 
     key: folded with each trial's key, so that equal trials have equal noise whenever and beside whomever they run.
-    on_result: called with each outcome, in the order in which rollouts end (progress, a signal to stop).
+    on_result: called with each outcome, in the order in which rollouts end (progress, a signal to stop). record: outcomes are recorded.
     """
 
     def __init__(
@@ -48,9 +49,11 @@ class TrialRunner:
         horizon: int,
         key: jax.Array,
         on_result: Callable[[Outcome], None] = lambda _: None,
+        record: bool = False,
     ):
         self._sim, self._catalogue, self._policy_fn, self._embed = sim, catalogue, policy_fn, embed
         self._executed, self._horizon, self._key, self._on_result = executed, horizon, key, on_result
+        self._record = record
         self.rollouts = 0
 
     def __call__(self, trials: Sequence[Trial]) -> list[Outcome]:
@@ -58,11 +61,12 @@ class TrialRunner:
         numbers: dict[int, int] = {}
         episodes = []
         for number, trial in enumerate(trials):
-            episode = episode_of(trial.spec, self._horizon, trial.key)
+            episode = episode_of(trial.spec, self._horizon, trial.key, trial.prefix)
             numbers[id(episode)] = number
             episodes.append(episode)
         outcomes: list[Outcome | None] = [None] * len(trials)
-        for result in rollout(self._sim, self._catalogue, episodes, self._policy_fn, self._embed, self._executed, self._key):
+        made = rollout(self._sim, self._catalogue, episodes, self._policy_fn, self._embed, self._executed, self._key, record=self._record)
+        for result in made:
             number = numbers[id(result.episode)]
             outcome = outcomes[number] = outcome_of(result, trials[number])
             self.rollouts += 1

@@ -17,7 +17,7 @@ from coda_jax.learning.policies.base import ChunkBatch, WordTable
 from coda_jax.types import ACTION_DIM, EPISODE_FIELDS, STEP_FIELDS, TOKENS, Array, Observation, _pytree
 
 MIN_ROWS, MIN_EPISODES, MIN_NAMES = 32768, 512, 256  # 400 demonstrations of 80 steps and fewer share one shape
-_SHAPES = {
+SHAPES = {
     "ee_pos": (3,),
     "ee_quat": (4,),
     "gripper_opening": (),
@@ -83,7 +83,7 @@ def check_demonstration(number: int, demo: Demonstration) -> None:
     where = f"demonstration {number} ({demo.instruction!r})"
     if t == 0:
         raise ValueError(f"{where} has no control steps: leave it out")
-    for name, shape in _SHAPES.items():
+    for name, shape in SHAPES.items():
         expected = (t, *shape) if name in STEP_FIELDS else shape
         if name not in demo.obs:
             raise ValueError(f"{where}: obs lacks {name!r}; give an array {expected}")
@@ -110,7 +110,8 @@ def capacity_for(n: int, least: int) -> int:
     return max(least, 1 << (n - 1).bit_length())
 
 
-def _table(strings: Sequence[str], least: int, embed: Callable[[Sequence[str]], np.ndarray]) -> tuple[dict[str, int], Array]:
+def text_table(strings: Sequence[str], least: int, embed: Callable[[Sequence[str]], np.ndarray]) -> tuple[dict[str, int], Array]:
+    """Rows of the distinct strings, and their embeddings [s, d] on the device, padded to a power of two."""
     distinct = list(dict.fromkeys(strings))
     vectors = embed(distinct)
     table = np.zeros((capacity_for(len(distinct), least), vectors.shape[1]), np.float32)
@@ -135,8 +136,8 @@ def build(
     lengths = np.array([len(d.actions) for d in demos])
     n, m = int(lengths.sum()), len(demos)
     rows, episodes = capacity_for(max(n, least_rows), MIN_ROWS), capacity_for(max(m, least_episodes), MIN_EPISODES)
-    name_row, name_text = _table([s for d in demos for s in d.names if s is not None], MIN_NAMES, embed)
-    instruction_row, instruction_text = _table([d.instruction for d in demos], episodes, embed)
+    name_row, name_text = text_table([s for d in demos for s in d.names if s is not None], MIN_NAMES, embed)
+    instruction_row, instruction_text = text_table([d.instruction for d in demos], episodes, embed)
     ends = np.cumsum(lengths)
 
     def pack(arrays: Sequence[np.ndarray], length: int, dtype: type) -> Array:

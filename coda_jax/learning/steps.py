@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import optax
 
 from coda_jax.learning import dataset as dataset_lib
+from coda_jax.learning import lora
 from coda_jax.learning.policies import grounding
 from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.types import Array, _pytree
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,11 +59,16 @@ class TrainState:
     step: Array
 
 
+def learned(policy: FlowPolicy, params: Params) -> Any:
+    """A tree like ``params`` of bools: what updates change. Adapters alone where there are any, else what the policy calls trainable."""
+    return lora.trainable(params) if lora.targeted(params) else policy.trainable(params)
+
+
 def optimiser(policy: FlowPolicy, training: Training, params: Params) -> optax.GradientTransformation:
-    """AdamW with warm-up and cosine on what the policy calls trainable; the rest does not move."""
+    """AdamW with warm-up and cosine on what is ``learned``; the rest does not move and has no state."""
     rate = optax.warmup_cosine_decay_schedule(0.0, training.learning_rate, training.warmup, training.steps, 0.02 * training.learning_rate)
     learn = optax.chain(optax.clip_by_global_norm(training.clip_norm), optax.adamw(rate, weight_decay=training.weight_decay))
-    labels = jax.tree.map(lambda on: "learn" if on else "keep", policy.trainable(params))
+    labels = jax.tree.map(lambda on: "learn" if on else "keep", learned(policy, params))
     return optax.partition({"learn": learn, "keep": optax.set_to_zero()}, labels)
 
 
@@ -72,6 +81,31 @@ def init_state(policy: FlowPolicy, training: Training, params: Params) -> TrainS
         opt=optimiser(policy, training, params).init(params),
         step=jnp.zeros((), jnp.int32),
     )
+
+
+def descend(
+    policy: FlowPolicy, training: Training, state: TrainState, objective: Callable[[Params], tuple[Array, T]]
+) -> tuple[TrainState, T, Params]:
+    """One update along the gradient of ``objective`` (parameters to a loss and what it measured): new state, measured, gradient."""
+    on = learned(policy, state.params)
+
+    def of_learned(params):
+        return objective(jax.tree.map(lambda p, on: p if on else jax.lax.stop_gradient(p), params, on))
+
+    gradient, measured = jax.grad(of_learned, has_aux=True)(state.params)
+    updates, opt = optimiser(policy, training, state.params).update(gradient, state.opt, state.params)
+    params = optax.apply_updates(state.params, updates)
+    decay = jnp.minimum(training.ema, (1.0 + state.step) / (10.0 + state.step))  # a short run must not average in its start
+    ema = jax.tree.map(lambda e, p: e + (1 - decay) * (p - e), state.ema, params)
+    return TrainState(params=params, ema=ema, opt=opt, step=state.step + 1), measured, gradient
+
+
+def language_loss(training: Training, params: Params, language: grounding.LanguageSet | None, key: jax.Array) -> Array:
+    """Grounding loss [] of ``language_batch`` drawn instructions without a scene; 0 without any."""
+    if language is None or not training.language_batch:
+        return jnp.zeros(())
+    rows = jax.random.randint(key, (training.language_batch,), 0, language.size)
+    return grounding.language_loss(params["net"]["grounding"], language, rows).mean()
 
 
 def train_step(
@@ -88,20 +122,12 @@ def train_step(
 
     def objective(params):
         motor, words = policy.losses(params, batch, loss_key)
-        total = motor.mean() + policy.grounding_weight * words.mean()
-        language_loss = jnp.zeros(())
-        if language is not None and training.language_batch:
-            rows = jax.random.randint(language_key, (training.language_batch,), 0, language.size)
-            language_loss = grounding.language_loss(params["net"]["grounding"], language, rows).mean()
-            total = total + training.language_weight * language_loss
-        return total, jnp.stack([motor.mean(), words.mean(), language_loss])
+        sentences = language_loss(training, params, language, language_key)
+        total = motor.mean() + policy.grounding_weight * words.mean() + training.language_weight * sentences
+        return total, jnp.stack([motor.mean(), words.mean(), sentences])
 
-    gradient, losses = jax.grad(objective, has_aux=True)(state.params)
-    updates, opt = optimiser(policy, training, state.params).update(gradient, state.opt, state.params)
-    params = optax.apply_updates(state.params, updates)
-    decay = jnp.minimum(training.ema, (1.0 + state.step) / (10.0 + state.step))  # a short run must not average in its start
-    ema = jax.tree.map(lambda e, p: e + (1 - decay) * (p - e), state.ema, params)
-    return TrainState(params=params, ema=ema, opt=opt, step=state.step + 1), losses
+    state, losses, _ = descend(policy, training, state, objective)
+    return state, losses
 
 
 @functools.partial(jax.jit, static_argnames=("policy", "training"), donate_argnames=("state",))

@@ -1,10 +1,14 @@
-"""``--mode=check``: programs by anyone through sandbox, refusal of held-out content and physics, one JSON line each."""
+"""``--mode=check``: programs of every kind, by anyone, through all that their kind must pass, one JSON line each.
+
+Scenes: sandbox, refusal of held-out content, physics. Generation programs: sandbox. Training programs: sandbox, gates, certificate.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,16 +16,21 @@ from typing import Any
 
 from coda_jax import config as settings
 from coda_jax.loop import parts
+from coda_jax.loop.check_training import TrainingCheck
 from coda_jax.programs.errors import ErrorKind, ProgramError
 from coda_jax.programs.sandbox import Sandbox
+from coda_jax.programs.training.program import AnyProgram, evaluate_training
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.generation import GenerationProgram, evaluate_generation
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.program import evaluate_scene
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.validity import Report, check
 
 SUFFIXES = (".py", ".scene", ".txt")
+_RESULT = re.compile(r"^[ \t]*result[ \t]*=[ \t]*(scene|generation|training)[ \t]*\(", re.MULTILINE)
+_VERB = re.compile(r"\b(scene|generation|training)[ \t]*\(")
 
 
 def program_files(path: Path) -> list[Path]:
@@ -60,19 +69,41 @@ def read_program(path: Path, most_bytes: int) -> str:
         raise ProgramError(ErrorKind.TEXT, f"byte {error.start} is no UTF-8: save the file as plain text") from None
 
 
-def read(path: Path, sandbox: Sandbox, catalogue: Catalogue) -> SceneSpec | dict[str, Any]:
-    """The scene that a program describes, or why it describes none: ``kind, line, reason``.
+def kind_of(text: str) -> str:
+    """ "scene", "generation" or "training": the verb that the program's result is made with, or the rarest verb that it uses at all."""
+    ended = _RESULT.findall(text)
+    used = set(ended[-1:] or _VERB.findall(text))
+    return next((kind for kind in ("training", "generation") if kind in used), "scene")
+
+
+Read = SceneSpec | GenerationProgram | AnyProgram
+
+
+def read(path: Path, sandbox: Sandbox, catalogue: Catalogue) -> Read | dict[str, Any]:
+    """What a program describes, or why it describes nothing: ``kind, line, reason``.
 
     catalogue: every split's assets, so that the refusal of a held-out one can say that this is the reason.
     """
     try:
-        spec = evaluate_scene(read_program(path, sandbox.limits.text_bytes), sandbox, catalogue)
+        text = read_program(path, sandbox.limits.text_bytes)
+        kind = kind_of(text)
+        if kind == "training":
+            return evaluate_training(text, sandbox)
+        if kind == "generation":
+            return evaluate_generation(text, sandbox, Catalogue("train"))
+        spec = evaluate_scene(text, sandbox, catalogue)
         refuse_held_out(spec, Catalogue("train"))
     except ProgramError as error:
         return {"kind": error.kind.value, "line": error.line, "reason": error.message}
     except HeldOutContent as error:
         return {"kind": f"held_out_{error.kind}", "line": None, "reason": str(error)}
     return spec
+
+
+def described_generation(program: GenerationProgram) -> dict[str, Any]:
+    """``accepted, program_id, factor, verbs, level`` of a generation program; whether it is hard is for ``--mode=verify``."""
+    verbs = [edit.verb for edit in program.edits]
+    return {"accepted": True, "program_id": program.program_id, "factor": program.factor, "verbs": verbs, "level": program.level}
 
 
 def described(spec: SceneSpec, report: Report) -> dict[str, Any]:
@@ -92,15 +123,20 @@ def described(spec: SceneSpec, report: Report) -> dict[str, Any]:
 
 
 def verdicts(files: Sequence[Path], config: settings.Config) -> Iterator[dict[str, Any]]:
-    """One row for each program, in order: ``program, accepted`` and what ``read`` or ``described`` say; scenes are checked together."""
-    catalogue, validity = Catalogue.all(), parts.validity_of(config)
+    """One row for each program, in order: ``program, accepted`` and what its kind's check says; scenes are checked together."""
+    catalogue, validity, training = Catalogue.all(), parts.validity_of(config), TrainingCheck(config)
     with Sandbox(parts.limits_of(config)) as sandbox:
         for first in range(0, len(files), validity.worlds):
             some = files[first : first + validity.worlds]
             read_ones = [read(file, sandbox, catalogue) for file in some]
             reports = iter(check([s for s in read_ones if isinstance(s, SceneSpec)], catalogue, validity))
             for file, one in zip(some, read_ones, strict=True):
-                row = described(one, next(reports)) if isinstance(one, SceneSpec) else {"accepted": False} | one
+                if isinstance(one, SceneSpec):
+                    row = described(one, next(reports))
+                elif isinstance(one, GenerationProgram):
+                    row = described_generation(one)
+                else:
+                    row = {"accepted": False} | one if isinstance(one, dict) else training.described(one)
                 yield {"program": str(file)} | row
 
 

@@ -13,22 +13,28 @@ import numpy as np
 from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.failures import PHASES, phase_failed
+from coda_jax.evaluation.guidance import Guided
 from coda_jax.evaluation.metrics import Moment, Tally
 from coda_jax.evaluation.records import EvalRecord, write_records
 from coda_jax.evaluation.rollouts import PolicyFn, Result, rollout
 from coda_jax.evaluation.statistics import wilson
 from coda_jax.evaluation.terminal import Progress
+from coda_jax.learning import lora
+from coda_jax.learning.actor import Actor, Selection, act
+from coda_jax.learning.critic.batch import ProgramInput
+from coda_jax.learning.critic.network import Critic
 from coda_jax.learning.encoders.minilm import TextEncoder
 from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.loop import films, parts
+from coda_jax.programs.training.program import AnyProgram
 from coda_jax.scenes import suites
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families import read_goal
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.compile import token_index
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator, episode_of
-from coda_jax.types import SimState
+from coda_jax.types import Array, Observation, SimState
 
 NAME = "evaluate"
 
@@ -83,12 +89,36 @@ class GivenRoles:
             self.roles[world] = index[goal.target], index[goal.reference]
 
 
-def acting(policy: FlowPolicy, params: Params, sim: Simulator, catalogue: Catalogue) -> tuple[Simulator, PolicyFn]:
-    """The simulator to roll out in and the function that samples one chunk for each of its worlds."""
-    if not policy.given_roles:
-        return sim, lambda obs, keys: policy.sample(params, obs, keys, 1)[:, 0]
-    watched = GivenRoles(sim, catalogue)
-    return watched, lambda obs, keys: policy.sample(params, obs, keys, 1, watched.roles)[:, 0]
+@dataclasses.dataclass(frozen=True)
+class Guide:
+    """An actor's critic, and which training program each episode has; ``program_of`` and ``unprogrammed`` as in Guided."""
+
+    actor: Actor
+    critic: Critic
+    params: Params
+    program_of: Callable[[Episode], AnyProgram | None]
+    unprogrammed: AnyProgram
+
+
+def acting(
+    policy: FlowPolicy, params: Params, sim: Simulator, catalogue: Catalogue, guide: Guide | None = None
+) -> tuple[Simulator, PolicyFn]:
+    """The simulator to roll out in and the function that gives a chunk for each of its worlds: a sample of the policy, or the choice of
+    ``guide`` among several; adapters are merged first."""
+    params = lora.merged(params)
+    watched = GivenRoles(sim, catalogue) if policy.given_roles else None
+    simulator = watched or sim
+
+    def roles() -> np.ndarray | None:
+        return watched.roles if watched else None
+
+    if guide is None or guide.actor.mode == "policy":
+        return simulator, lambda obs, keys: policy.sample(params, obs, keys, 1, roles())[:, 0]
+
+    def choose(obs: Observation, program: ProgramInput, keys: Array) -> tuple[Array, Selection]:
+        return act(guide.actor, policy, params, guide.critic, guide.params, obs, program, keys, roles())
+
+    return simulator, Guided(choose, guide.program_of, guide.unprogrammed, catalogue)
 
 
 def rollout_key(seed: int, suite: str) -> jax.Array:

@@ -27,6 +27,7 @@ class ErrorKind(enum.StrEnum):
     NOT_DATA = "not_data"  # the value is missing, or no plain data, or too large
     INVALID_SCENE = "invalid_scene"  # data, but no scene that can be used
     INVALID_GENERATION = "invalid_generation"  # data, but no generation program that can be used
+    INVALID_TRAINING = "invalid_training"  # data, but no training program that can be used
     UNKNOWN_ASSET = "unknown_asset"  # an asset or category that the catalogue does not hold
 
 

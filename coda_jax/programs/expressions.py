@@ -243,8 +243,8 @@ def validate(
     condition: bool = False,
     containers: Collection[str] | None = None,
     articulated: Collection[str] | None = None,
-) -> None:
-    """Check an expression that somebody wrote.
+) -> tuple[float, float]:
+    """Check an expression that somebody wrote; returns the range in which its values lie.
 
     Args:
       entity_names: ids of the scene's objects; "table" and "gripper" are always known.
@@ -254,7 +254,7 @@ def validate(
     Raises:
       ExpressionError: unknown helper or object, wrong arguments, a constant out of range, nothing that can change, too deep or too long.
     """
-    _Checker(entity_names, containers, articulated).check(expr, 1)
+    low, high = _Checker(entity_names, containers, articulated).check(expr, 1)
     if condition and not is_condition(expr):
         raise ExpressionError(f"{shown(expr)} is a number, but a condition is needed: wrap it in at_least or at_most")
     dummy = dict.fromkeys(entity_names, 0)
@@ -263,6 +263,7 @@ def validate(
         raise ExpressionError(f"{shown(expr)} needs {len(rows)} rows, at most {MAX_ROWS} fit: leave out parts or split it into predicates")
     if (deepest := _stack_depth(rows)) > MAX_STACK:
         raise ExpressionError(f"{shown(expr)} holds {deepest} values at once, at most {MAX_STACK} fit: put the deepest argument first")
+    return low, high
 
 
 _Row = tuple[int, int, float, float]

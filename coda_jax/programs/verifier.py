@@ -30,3 +30,15 @@ def settled(target: str) -> tuple[Expr, Expr, Expr]:
         Expr("at_least", (Expr("gripper_opening", ()), GRIPPER_OPEN_M)),
         Expr("at_most", (Expr("grasped", (target,)), CONTACT_FREE)),
     )
+
+
+def goal_of(success: Expr) -> Expr:
+    """The goal that ``nu`` was built from.
+
+    Raises:
+      ValueError: the expression is no nu.
+    """
+    match success:
+        case Expr(op="all_of", args=(Expr() as goal, Expr(op="still", args=(str(target),)), *_)) if success == nu(goal, target):
+            return goal
+    raise ValueError(f"{success} is no success predicate: build it with nu(goal, target)")

@@ -12,8 +12,8 @@ from pydantic.dataclasses import dataclass
 from coda_jax.programs.errors import ErrorKind, ProgramError, quote
 from coda_jax.programs.expressions import Expr
 from coda_jax.programs.plain import Plain
+from coda_jax.programs.refusal import refusal
 from coda_jax.scenes.ranges import IDENTIFIER, INSTRUCTION, MAX_FIXTURES, MAX_FREE, RANGES, SYMBOL
-from coda_jax.scenes.refusal import refusal
 
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 

@@ -18,11 +18,11 @@ from pydantic.dataclasses import dataclass
 
 from coda_jax.programs.errors import ErrorKind, ProgramError, quote
 from coda_jax.programs.plain import Plain
+from coda_jax.programs.refusal import refusal
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.draft import Identifier, Symbol
 from coda_jax.scenes.edits.verbs import VERBS
-from coda_jax.scenes.refusal import refusal
 from coda_jax.scenes.sdk import generation_sdk
 from coda_jax.scenes.spec import FACTORS
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import NoReturn, Protocol
 
+from coda_jax.programs.code import expression_code, number_code
 from coda_jax.programs.errors import ErrorKind, ProgramError, quote
 from coda_jax.programs.expressions import Expr, ExpressionError, entities, validate
 from coda_jax.programs.sandbox import Sandbox
@@ -253,35 +254,17 @@ def to_program(spec: SceneSpec) -> str:
     if [r.object for r in task.roles] != list(spec.object_ids):
         pairs = ", ".join(f"({json.dumps(r.role)}, {json.dumps(r.object)})" for r in task.roles)
         lines.append(f"    roles=[{pairs}],")
-    return "\n".join([*lines, f"    goal={_expression_code(task.goal, 4)},", ")", ""])
-
-
-def _number_code(value: float) -> str:
-    rounded = round(float(value), 6)
-    return repr(0.0 if rounded == 0 else rounded)
+    return "\n".join([*lines, f"    goal={expression_code(task.goal, 4)},", ")", ""])
 
 
 def _thing_code(spec: SceneSpec, name: str) -> str:
     placed, made = spec.placement(name), spec.attribute(name)
-    x, y, z = map(_number_code, placed.pos_m)
-    fields = {"asset": json.dumps(made.asset), "at": f"({x}, {y})", "z": z, "yaw": _number_code(placed.yaw_rad)}
+    x, y, z = map(number_code, placed.pos_m)
+    fields = {"asset": json.dumps(made.asset), "at": f"({x}, {y})", "z": z, "yaw": number_code(placed.yaw_rad)}
     fields["on"] = json.dumps(placed.support)
     if (role := next((r.role for r in spec.task.roles if r.object == name), None)) is not None:
         fields["role"] = json.dumps(role)
-    fields |= {"colour": json.dumps(made.colour), "scale": _number_code(made.scale), "mass_kg": _number_code(made.mass_kg)}
-    fields |= {"friction": _number_code(made.friction), "region": json.dumps(placed.region)}
-    fields["clearance_m"] = _number_code(placed.clearance_m)
+    fields |= {"colour": json.dumps(made.colour), "scale": number_code(made.scale), "mass_kg": number_code(made.mass_kg)}
+    fields |= {"friction": number_code(made.friction), "region": json.dumps(placed.region)}
+    fields["clearance_m"] = number_code(placed.clearance_m)
     return f"thing({json.dumps(name)}, {', '.join(f'{key}={code}' for key, code in fields.items())})"
-
-
-def _expression_code(expr: Expr, indent: int) -> str:
-    """Code of an expression, one argument a line where it would get long."""
-    inner = [
-        _expression_code(a, indent + 2) if isinstance(a, Expr) else json.dumps(a) if isinstance(a, str) else _number_code(a)
-        for a in expr.args
-    ]
-    flat = f"{expr.op}({', '.join(inner)})"
-    if len(flat) <= 120 and "\n" not in flat:
-        return flat
-    pad = "\n" + " " * (indent + 2)
-    return f"{expr.op}({pad}{f',{pad}'.join(inner)})"

@@ -10,10 +10,11 @@ import numpy as np
 
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families import read_goal
+from coda_jax.sim import recording
 from coda_jax.sim.planner import FAILED, PlannerSettings, ScriptedPlanner
 from coda_jax.sim.refill import Refill
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
-from coda_jax.types import ACTION_DIM, EPISODE_FIELDS, STEP_FIELDS, SimState, WorldView
+from coda_jax.types import ACTION_DIM, SimState, WorldView
 
 _TURN = 0.3  # share of the noise on rotations: more of it twists cans out of the jaws
 _LINGER_STEPS = 3  # steps a failed world keeps running before it is refilled
@@ -35,15 +36,16 @@ class NoiseSettings:
 
 @dataclasses.dataclass(frozen=True)
 class Trajectory:
-    """One planner episode of ``t`` control steps: what was seen before each step, the clean label, and how it ended.
+    """One planner episode of ``t`` control steps: every moment, the clean labels, and how it ended.
 
-    obs: STEP_FIELDS [t, ...] and EPISODE_FIELDS without the time axis. actions: [t, 7] labels. mask: [t] bool, the label counts.
-    qpos: [t, q] after each step. cause: why it failed, empty where nu was met.
+    views: the t + 1 moments (recording.py). actions: [t, 7] labels. executed: [t, 7] float32, what was carried out, with the noise.
+    mask: [t] bool, the label counts. qpos: [t, q] after each step. cause: why it failed, empty where nu was met.
     """
 
     episode: Episode
-    obs: dict[str, np.ndarray]
+    views: WorldView
     actions: np.ndarray
+    executed: np.ndarray
     mask: np.ndarray
     qpos: np.ndarray
     success: bool
@@ -67,23 +69,22 @@ class Recorder:
     """Remembers the views of running episodes once for the whole batch; episodes are cut out when they end."""
 
     def __init__(self, worlds: int):
-        self._history: collections.deque[tuple[WorldView, np.ndarray, np.ndarray, np.ndarray]] = collections.deque()
+        self._history: collections.deque[tuple[WorldView, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = collections.deque()
         self._first = 0  # absolute number of the oldest step kept
         self._start = np.zeros(worlds, np.int64)
 
-    def append(self, view: WorldView, action: np.ndarray, mask: np.ndarray, qpos: np.ndarray) -> None:
-        self._history.append((view, action, mask, qpos))
+    def append(self, view: WorldView, action: np.ndarray, executed: np.ndarray, mask: np.ndarray, qpos: np.ndarray) -> None:
+        """A control step of every world: the view before it, label, action carried out, whether the label counts, qpos after it."""
+        self._history.append((view, action, executed, mask, qpos))
 
-    def cut(self, world: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
-        """Arrays of the world's steps since its start; the world starts anew."""
+    def cut(self, world: int, last: WorldView) -> tuple[WorldView, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Moments (``last`` is the view after the last step), labels, executed actions, mask and qpos of the world's steps since its
+        start; the world starts anew."""
         rows = [self._history[i] for i in range(int(self._start[world]) - self._first, len(self._history))]
-        obs = {name: np.stack([getattr(view, name)[world] for view, _, _, _ in rows]) for name in STEP_FIELDS}
-        obs |= {name: np.array(getattr(rows[0][0], name)[world]) for name in EPISODE_FIELDS}
-        action = np.stack([a[world] for _, a, _, _ in rows])
-        mask = np.stack([m[world] for _, _, m, _ in rows])
-        qpos = np.stack([q[world] for _, _, _, q in rows])
+        views = recording.of_world([*[view for view, *_ in rows], last], world)
+        action, executed, mask, qpos = (np.stack([values[world] for values in column]) for column in list(zip(*rows, strict=True))[1:])
         self._start[world] = self._first + len(self._history)
-        return obs, action, mask, qpos
+        return views, action, executed, mask, qpos
 
     def forget(self, idle: np.ndarray) -> None:
         """Drop what no running world needs."""
@@ -133,8 +134,9 @@ def demonstrate(
             if d is not None:
                 executed[w] += scale[w] * d[min(int(view.control_step[w]), len(d) - 1)]
         counts = planner.mode != FAILED
-        state, trace = sim.step_chunk(batch, state, np.clip(executed, -1.0, 1.0)[:, None])
-        recorder.append(view, clean.astype(np.float32), counts, trace.qpos[:, 0])
+        executed = np.clip(executed, -1.0, 1.0).astype(np.float32)  # before it is carried out: the record repeats it bit for bit
+        state, trace = sim.step_chunk(batch, state, executed[:, None])
+        recorder.append(view, clean.astype(np.float32), executed, counts, trace.qpos[:, 0])
         idle[planner.mode == FAILED] += 1
         ended = np.flatnonzero(batch.mask & (trace.terminated | trace.truncated | (state.health != 0) | (idle > _LINGER_STEPS)))
         if not len(ended):
@@ -147,7 +149,7 @@ def demonstrate(
 
 
 def _finish(w: int, batch: SceneBatch, state: SimState, planner: ScriptedPlanner, recorder: Recorder, success: bool) -> Trajectory:
-    obs, action, mask, qpos = recorder.cut(w)
+    views, action, executed, mask, qpos = recorder.cut(w, state.view)
     episode = batch.episodes[w]
     assert episode is not None
     cause = (
@@ -157,7 +159,7 @@ def _finish(w: int, batch: SceneBatch, state: SimState, planner: ScriptedPlanner
         if state.health[w]
         else planner.cause[w] or f"ran out of time in {planner.mode_name(w)}"
     )
-    return Trajectory(episode, obs, action, mask, qpos, success, cause, planner.attempts_of(w))
+    return Trajectory(episode, views, action, executed, mask, qpos, success, cause, planner.attempts_of(w))
 
 
 def success_by_category(trajectories: Iterable[Trajectory], catalogue: Catalogue) -> dict[str, tuple[int, int]]:

@@ -30,6 +30,7 @@ from coda_jax.types import (
     FREE_SLOTS,
     HEALTH_NAN,
     HEALTH_OVERFLOW,
+    MOVING_FIELDS,
     TABLE,
     TOKENS,
     Array,
@@ -201,10 +202,10 @@ def _step_chunk(
         state = SimState(data, view, state.stage, state.health | jnp.where(active, _health(data), 0))
         values = jnp.where(active[:, None], expressions.evaluate(table, view), values)
         clipped = jnp.where(active, jnp.sum(jnp.abs(action) > 1, 1), 0)
-        return (state, values), (active, values, data.qpos, clipped)
+        return (state, values), (active, values, data.qpos, clipped, {name: getattr(view, name) for name in MOVING_FIELDS})
 
     before = expressions.evaluate(table, state.view)
-    (state, values), (active, predicates, qpos, clipped) = jax.lax.scan(step, (state, before), jnp.swapaxes(chunk, 0, 1))
+    (state, values), (active, predicates, qpos, clipped, moving) = jax.lax.scan(step, (state, before), jnp.swapaxes(chunk, 0, 1))
     terminated = mask & (values[:, 0] > 0.5) & (state.health == 0)
     return state, ChunkTrace(
         active=active.T,
@@ -214,6 +215,7 @@ def _step_chunk(
         terminated=terminated,
         truncated=mask & ~terminated & (state.view.control_step >= horizon),
         clipped=jnp.sum(clipped, 0, dtype=jnp.int32),
+        moving={name: jnp.swapaxes(values, 0, 1) for name, values in moving.items()},
     )
 
 
@@ -320,9 +322,13 @@ class MjxSimulator:
         new = SceneBatch(batch.bucket, tuple(place.get(w, e) for w, e in enumerate(batch.episodes)), models, table, horizon, mask)
         return new, _replace(*self._put((chosen, self.reset(new), state)))
 
-    def step_chunk(self, batch: SceneBatch, state: SimState, chunk: Array) -> tuple[SimState, ChunkTrace]:
-        """Execute chunk [b, e, 7]; e other than the simulator's ``chunk`` compiles once more."""
-        return self._run(batch, state, jnp.asarray(chunk, jnp.float32), batch.horizon, batch.mask, hold=False)
+    def step_chunk(self, batch: SceneBatch, state: SimState, chunk: Array, record: bool = False) -> tuple[SimState, ChunkTrace]:
+        """Execute chunk [b, e, 7]; e other than the simulator's ``chunk`` compiles once more.
+
+        The views are kept on the device whether asked for or not: one executable, and a record costs its transfer alone.
+        """
+        state, trace = self._run(batch, state, jnp.asarray(chunk, jnp.float32), batch.horizon, batch.mask, hold=False)
+        return state, trace if record else dataclasses.replace(trace, moving=None)
 
     def _run(
         self, batch: SceneBatch, state: SimState, chunk: Array, horizon: Array, mask: Array, hold: bool

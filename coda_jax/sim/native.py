@@ -17,7 +17,7 @@ from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import CompiledScene, SceneError, compile_scene
 from coda_jax.sim.simulator import Episode, SceneBatch
 from coda_jax.sim.state import ViewBuilder
-from coda_jax.types import HEALTH_NAN, HEALTH_OVERFLOW, SUBSTEPS, Array, ChunkTrace, SimState, WorldView
+from coda_jax.types import HEALTH_NAN, HEALTH_OVERFLOW, MOVING_FIELDS, SUBSTEPS, Array, ChunkTrace, SimState, WorldView
 
 SETTLE_STEPS = 100  # physics steps (0.5 s) before the first decision
 PHYSICS_FIELDS = ("qpos", "qvel", "qacc_warmstart", "ctrl", "time")
@@ -96,7 +96,7 @@ class NativeSimulator:
         self._load(batch.models)
         return batch, self._place(batch, state, rows, start=state.view)
 
-    def step_chunk(self, batch: SceneBatch, state: SimState, chunk: Array) -> tuple[SimState, ChunkTrace]:
+    def step_chunk(self, batch: SceneBatch, state: SimState, chunk: Array, record: bool = False) -> tuple[SimState, ChunkTrace]:
         self._load(batch.models)
         simulation = self._simulation()
         chunk = np.asarray(chunk, np.float64)
@@ -105,7 +105,7 @@ class NativeSimulator:
         view, health = state.view, state.health.copy()
         values = self._values(batch, view)
         active = np.zeros((b, e), bool)
-        predicates, qpos = [], []
+        predicates, qpos, views = [], [], []
         clipped = np.zeros(b, np.int32)
         for i in range(e):
             ids = np.flatnonzero(batch.mask & (values[:, 0] < 0.5) & (health == 0) & (view.control_step < batch.horizon))
@@ -120,6 +120,7 @@ class NativeSimulator:
                 values = self._values(batch, view)
             predicates.append(values)
             qpos.append(simulation.qpos.astype(np.float32))
+            views.append(view)
         terminated = batch.mask & (values[:, 0] > 0.5) & (health == 0)
         state = SimState(self._physics(), view, state.stage, health)
         trace = ChunkTrace(
@@ -130,6 +131,7 @@ class NativeSimulator:
             terminated=terminated,
             truncated=batch.mask & ~terminated & (view.control_step >= batch.horizon),
             clipped=clipped,
+            moving={name: np.stack([getattr(v, name) for v in views], 1) for name in MOVING_FIELDS} if record else None,
         )
         return state, trace
 

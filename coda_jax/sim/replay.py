@@ -38,16 +38,17 @@ def replay(sim: Simulator, jobs: Sequence[tuple[Episode, np.ndarray]]) -> Iterat
             action[w] = mine[step]
             spent[w] = step + 1 == len(mine)
         state, trace = sim.step_chunk(batch, state, action[:, None])
-        recorder.append(view, action, np.ones(sim.worlds, bool), trace.qpos[:, 0])
+        recorder.append(view, action, action, np.ones(sim.worlds, bool), trace.qpos[:, 0])
         ended = np.flatnonzero(batch.mask & (trace.terminated | trace.truncated | (np.asarray(state.health) != 0) | spent))
         if not len(ended):
             continue
         for w in ended:
-            obs, labels, mask, qpos = recorder.cut(int(w))
+            views, labels, executed, mask, qpos = recorder.cut(int(w), state.view)
             episode = batch.episodes[w]
             assert episode is not None
             success = bool(trace.terminated[w])
-            yield Trajectory(episode, obs, labels, mask, qpos, success, "" if success else "the recorded actions did not succeed", 1)
+            cause = "" if success else "the recorded actions did not succeed"
+            yield Trajectory(episode, views, labels, executed, mask, qpos, success, cause, 1)
         batch, state, _, _ = refill.replace(batch, state, ended)
         recorder.forget(~batch.mask)
 

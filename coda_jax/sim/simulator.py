@@ -10,6 +10,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from coda_jax.programs.expressions import Expr, Table
 from coda_jax.scenes import families
 from coda_jax.scenes.spec import SceneSpec
@@ -22,19 +24,21 @@ class Episode:
     """One job for a world: a scene, the predicates to watch (nu first) and the horizon.
 
     key: what randomness of the episode folds in, e.g. (scene index, repeat).
+    prefix: [p, 7] actions that rollouts carry out before the policy takes over (evaluation/rollouts.py), None without.
     """
 
     spec: SceneSpec
     predicates: tuple[Expr, ...]
     horizon: int
     key: tuple[int, int] = (0, 0)
+    prefix: np.ndarray | None = dataclasses.field(default=None, compare=False)
 
 
-def episode_of(spec: SceneSpec, horizon: int, key: tuple[int, int]) -> Episode:
+def episode_of(spec: SceneSpec, horizon: int, key: tuple[int, int], prefix: np.ndarray | None = None) -> Episode:
     """One job that watches nu (column 0), then the family's phase predicates in order, then the quantities behind them."""
     phases = families.phases(spec)
     measured = [margin.expression for margin in families.margins(spec)]
-    return Episode(spec, (phases[-1][1], *[expression for _, expression in phases], *measured), horizon, key)
+    return Episode(spec, (phases[-1][1], *[expression for _, expression in phases], *measured), horizon, key, prefix)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,8 +81,10 @@ class Simulator(Protocol):
         """Initial state of every world after settling; the same for every repeat of a scene."""
         ...
 
-    def step_chunk(self, batch: SceneBatch, state: SimState, chunk: Array) -> tuple[SimState, ChunkTrace]:
+    def step_chunk(self, batch: SceneBatch, state: SimState, chunk: Array, record: bool = False) -> tuple[SimState, ChunkTrace]:
         """Execute chunk[b, e, 7] at 10 Hz; a world stops early at nu, at its horizon, or on a health flag.
+
+        record: keep what the views showed after each control step.
 
         Actions are LIBERO's: position and rotation deltas in the base frame, re-anchored to the measured pose at each control step.
         """

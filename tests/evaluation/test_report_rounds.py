@@ -65,6 +65,18 @@ ROWS = [
         "learning_value",
         {"round": 1, "mode": MODE, "scenes": 26, "before": 37, "after": 94, "n": 104, "gain": 0.486, "value": 0.4, "se": 0.07},
     ),
+    ("doctor", {"round": 1, "part": "allocation", "measured": {"ucb": 0.7, "ess": None}, "warnings": []}),
+    (
+        "doctor",
+        {
+            "round": 1,
+            "part": "policy",
+            "measured": {"ess": 0.9981},
+            "warnings": [
+                {"name": "weights_flat", "value": 0.9981, "limit": 0.95, "text": "AWR is plain cloning", "setting": "awr.temperature"}
+            ],
+        },
+    ),
     ("scene", {"scene_id": "1", "instruction": "a base", "file": "videos/scene.png"}),
     ("scene", {"round": 1, "origin": "targeted", "instruction": "an edit", "file": "videos/scene.png", "verbs": [["distance", 0.5]]}),
     ("stage", {"name": "clone", "wall_s": 5.0}),
@@ -133,6 +145,10 @@ def source(folder):
         "round 12m00s167 s4.94 h1,993",  # ledger
         "train22s",  # two blocks of a round
         "before and after the rounds",
+        "round 1policyAWR is plain cloningconfig.awr.temperature",  # scales
+        "allocationucb0.2 .. 200.7",
+        "allocationess0.1 .. 0.95not finite",
+        "policyess0.1 .. 0.950.998",
     ],
 )
 def test_the_page_says(expected, source):

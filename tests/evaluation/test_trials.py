@@ -1,5 +1,7 @@
 """Trials: order, pairing by key, phases and margins; and recorded actions end in the same states when they are carried out again."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,10 +10,12 @@ import pytest
 from coda_jax.agents.base import Trial
 from coda_jax.evaluation.rollouts import rollout
 from coda_jax.evaluation.trials import TrialRunner, by_scene, rate_interval, success_rate
+from coda_jax.programs import expressions
 from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.sim.bucket import Bucket
+from coda_jax.sim.compile import token_index
 from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.replay import replay
 from coda_jax.sim.simulator import episode_of
@@ -70,7 +74,7 @@ def test_recorded_actions_end_in_the_same_states(sim, specs):
         t = again[r.episode.key]
         assert np.array_equal(t.qpos, r.qpos)
         assert np.array_equal(t.actions, np.clip(r.actions, -1, 1))
-        assert t.obs["ee_pos"].shape == (r.steps, 3)
+        assert t.views.ee_pos.shape == (r.steps + 1, 3)
         assert t.success == r.success
 
 
@@ -85,3 +89,50 @@ def test_intervals_of_rates_are_over_scenes():
     assert rate_interval([1, 2], [2, 4]).low <= 0.5 <= rate_interval([1, 2], [2, 4]).high
     assert rate_interval([], 4) == (0.0, 1.0)
     assert rate_interval([3], 4).low < 0.75 < rate_interval([3], 4).high
+
+
+def wildly(obs, keys):
+    return jax.vmap(lambda k: 1.5 * jax.random.normal(k, (8, 7)))(keys)
+
+
+def views_equal(a, b):
+    return all(np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+
+
+def test_a_record_holds_every_moment_and_changes_nothing(sim, specs):
+    episodes = [episode_of(specs[i % 2], HORIZON, (i % 2, i)) for i in range(4)]
+    results = list(rollout(sim, Catalogue.all(), episodes, wander, embed, 4, jax.random.key(2), record=True))
+    plain = {r.episode.key: r for r in rollout(sim, Catalogue.all(), episodes, wander, embed, 4, jax.random.key(2))}
+    again = {t.episode.key: t for t in replay(sim, [(r.episode, r.actions) for r in results])}
+    for r in results:
+        assert np.array_equal(r.actions, plain[r.episode.key].actions)
+        assert plain[r.episode.key].views is None
+        assert r.views is not None
+        assert r.views.pos.shape == (r.steps + 1, 8, 3)
+        assert np.array_equal(r.views.control_step, np.arange(r.steps + 1))
+        assert views_equal(r.views, again[r.episode.key].views)  # native replays bit for bit
+        table = expressions.encode(r.episode.predicates, token_index(r.episode.spec, Catalogue.all()))
+        tables = jax.tree.map(lambda leaf, n=r.steps + 1: np.broadcast_to(leaf, (n, *leaf.shape)), table)
+        assert np.array_equal(expressions.evaluate(tables, r.views)[1:], r.predicates)
+
+
+def test_a_prefix_is_carried_out_in_whole_chunks_before_the_policy_takes_over(sim, specs):
+    plain = episode_of(specs[0], HORIZON, (0, 0))
+    (first,) = rollout(sim, Catalogue.all(), [plain], wander, embed, 4, jax.random.key(3), record=True)
+    begun = dataclasses.replace(plain, prefix=np.clip(first.actions[:6], -1, 1))
+    other = episode_of(specs[1], HORIZON, (1, 0))
+    results = {r.episode.key: r for r in rollout(sim, Catalogue.all(), [begun, other], wildly, embed, 4, jax.random.key(3), record=True)}
+    r = results[0, 0]
+    assert r.views is not None and first.views is not None
+    assert (r.prefix, results[1, 0].prefix) == (4, 0)
+    assert r.steps == HORIZON  # the prefix counts
+    assert np.array_equal(r.executed, [4, 4, 2])
+    assert np.array_equal(r.qpos[:4], first.qpos[:4])
+    assert np.array_equal(r.views.pos[:5], first.views.pos[:5])
+    assert np.abs(r.actions[4:]).max() > 1 > np.abs(r.actions[:4, :3]).min()
+    assert not np.array_equal(r.qpos[5], first.qpos[5])
+    outcome = TrialRunner(sim, Catalogue.all(), wildly, embed, 4, HORIZON, jax.random.key(3), record=True)(
+        [Trial(specs[0], (0, 0), begun.prefix)]
+    )[0]
+    assert outcome.recorded is not None and outcome.recorded.prefix == 4
+    assert np.array_equal(outcome.actions, r.actions)  # the noise of a decision does not depend on who acted before

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Protocol
 
 import jax
+import jax.numpy as jnp
 
 from coda_jax.types import Array, Observation, _pytree
 
@@ -36,6 +38,26 @@ class ChunkBatch:
     mask: Array
     roles: Array
     table: WordTable | None
+
+
+def join(first: ChunkBatch, second: ChunkBatch) -> ChunkBatch:
+    """The chunks of both, ``first``'s before ``second``'s.
+
+    Raises:
+      ValueError: one has a word table and the other none.
+    """
+    tables = (first.table, second.table)
+    if (tables[0] is None) != (tables[1] is None):
+        raise ValueError("only one of the two batches has a word table: give both one, or neither")
+    plain = [dataclasses.replace(batch, table=None) for batch in (first, second)]
+    joined = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), *plain)
+    if tables[0] is None or tables[1] is None:
+        return joined
+    words = WordTable(
+        text=jnp.concatenate([tables[0].text, tables[1].text]),
+        names=jnp.concatenate([tables[0].names, tables[1].names + tables[0].text.shape[0]]),
+    )
+    return dataclasses.replace(joined, table=words)
 
 
 class Policy(Protocol):

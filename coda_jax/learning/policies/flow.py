@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from coda_jax.learning.policies import features, grounding, normalise, rotations
 from coda_jax.learning.policies.base import ChunkBatch, Params
-from coda_jax.learning.policies.layers import dense, init_dense, init_mlp, layer_norm, mlp
+from coda_jax.learning.policies.layers import dense, init_dense, init_mlp, layer_norm, linear, mlp, part
 from coda_jax.types import ACTION_DIM, TOKENS, Array, Observation
 
 _TIME_FREQUENCIES = 8
@@ -99,6 +99,13 @@ class FlowPolicy:
 
     def losses(self, params: Params, batch: ChunkBatch, key: jax.Array) -> tuple[Array, Array]:
         """Flow-matching loss [b] and grounding loss [b], before weighting."""
+        velocity, wanted, scores = self.velocities(params, batch, key)
+        return flow_matching(velocity, wanted, batch.mask), self.grounding_loss(scores, batch)
+
+    def velocities(self, params: Params, batch: ChunkBatch, key: jax.Array) -> tuple[Array, Array, Array]:
+        """Velocity of the flow at a random x_u of each label, the one wanted there (a - eps), both [b, h, 7] in standardised units, and
+        the attention logits [b, heads, o]. Parameters with the same action statistics meet the same x_u, u and hidden tokens at one key.
+        """
         dropout_key, noise_key, time_key = jax.random.split(key, 3)
         net, b = params["net"], batch.actions.shape[0]
         tokens = jnp.arange(TOKENS)
@@ -115,9 +122,18 @@ class FlowPolicy:
         noise = jax.random.normal(noise_key, targets.shape)
         u = jax.random.uniform(time_key, (b, 1))
         velocity = _velocity(net, _context_part(net, context), (1 - u) * noise + u * targets, u)
-        error = jnp.square(velocity - (targets - noise)).reshape(b, self.chunk, ACTION_DIM).mean(-1)
-        motor = (error * batch.mask).sum(-1) / jnp.maximum(batch.mask.sum(-1), 1)
-        return motor, grounding.cross_entropy(scores[:, : grounding.NAMED_HEADS], batch.roles)
+        shape = (b, self.chunk, ACTION_DIM)
+        return velocity.reshape(shape), (targets - noise).reshape(shape), scores
+
+    def grounding_loss(self, scores: Array, batch: ChunkBatch) -> Array:
+        """Cross-entropy [b] of the named heads' attention logits on the scene's tokens."""
+        return grounding.cross_entropy(scores[:, : grounding.NAMED_HEADS], batch.roles)
+
+
+def flow_matching(velocity: Array, wanted: Array, mask: Array) -> Array:
+    """Squared error of the velocity [b, h, 7], mean over the counted steps of each chunk, [b]; 0 where none counts (METHOD 4)."""
+    error = jnp.square(velocity - wanted).mean(-1)
+    return (error * mask).sum(-1) / jnp.maximum(mask.sum(-1), 1)
 
 
 def encode(
@@ -150,15 +166,15 @@ def encode(
 
 def _context_part(net: Any, context: Array) -> Array:
     """What the context adds to the head's first layer: the same at every Euler step and candidate."""
-    return context @ net["head"][0]["w"][-context.shape[-1] :]
+    return linear(part(net["head"][0], inputs=slice(-context.shape[-1], None)), context)
 
 
 def _velocity(net: Any, context_part: Array, x: Array, u: Array) -> Array:
     """Velocity [..., h * 7] of the flow at x [..., h * 7] and time u [..., 1]."""
     phase = u * jnp.pi * 2.0 ** jnp.arange(-1, _TIME_FREQUENCIES - 1)
     inputs = jnp.concatenate([x, jnp.cos(phase), jnp.sin(phase)], axis=-1)
-    first = net["head"][0]
-    hidden = inputs @ first["w"][: inputs.shape[-1]] + context_part + first["b"]
+    first = part(net["head"][0], inputs=slice(inputs.shape[-1]))
+    hidden = linear(first, inputs) + context_part + first["b"]
     return mlp(net["head"][1:], jax.nn.silu(hidden))
 
 

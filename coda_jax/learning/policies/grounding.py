@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coda_jax.learning.policies.layers import dense, init_dense
+from coda_jax.learning.policies.layers import dense, init_dense, part
 from coda_jax.types import Array, _pytree
 
 NAMED_HEADS = 2
@@ -109,13 +109,21 @@ def token_scores(params: dict, instruction: Array, keys: Array, shape: Array, pr
     return jnp.where(present[:, None], scores, ABSENT)
 
 
+def named_scores(params: dict, instruction: Array, keys: Array, present: Array) -> Array:
+    """Logits [b, heads, o] of target and reference from ``params`` of the named heads alone; keys: [b, o, heads * key_dim]."""
+    heads = params["sharpness"].shape[0]
+    query, key = _unit(_split(dense(params["query"], instruction), heads)), _unit(_split(keys, heads))
+    scores = (query[:, None] * key).sum(-1) * jnp.exp(params["sharpness"])
+    return jnp.where(present[:, None], jnp.swapaxes(scores, 1, 2), ABSENT)
+
+
 def name_scores(params: dict, instruction: Array, names: Array, named: Array) -> Array:
     """Logits [b, 2, n] of target and reference over a list of names [n, d], by words alone."""
     heads = params["sharpness"].shape[0]
 
     def project(layer: str, x: Array) -> Array:
         width = NAMED_HEADS * (params[layer]["w"].shape[1] // heads)
-        return _unit(_split(x @ params[layer]["w"][:, :width] + params[layer]["b"][:width], NAMED_HEADS))
+        return _unit(_split(dense(part(params[layer], outputs=slice(width)), x), NAMED_HEADS))
 
     scores = jnp.einsum("bhd,nhd->bhn", project("query", instruction), project("name", names))
     return jnp.where(named, scores * jnp.exp(params["sharpness"][:NAMED_HEADS])[:, None], ABSENT)

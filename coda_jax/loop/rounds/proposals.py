@@ -9,13 +9,14 @@ import numpy as np
 
 from coda_jax.agents.base import Trial
 from coda_jax.evaluation.trials import counts_of
-from coda_jax.loop import parts
+from coda_jax.learning.scale_doctor import Measured
+from coda_jax.loop import parts, scales
 from coda_jax.loop.rounds import collect, recall
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.rounds.variants import Base, Batch, Made, drawn_edit, own_program, program_variant, random_variant, seed_of, verified
 from coda_jax.loop.run import Run
 from coda_jax.loop.strategies import STRATEGIES
-from coda_jax.memory.allocation import Allocation, ModeState, Status, allocate
+from coda_jax.memory.allocation import Allocation, ModeState, Status, allocate, value_over_exploration
 from coda_jax.memory.band import band_probability
 from coda_jax.memory.learning_value import LearningValue, credit
 from coda_jax.memory.modes import current_modes, learning_values
@@ -157,6 +158,7 @@ def targeted(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
     plan = allocate(states, ask.count, chosen.novelty, chosen.replay, c=chosen.ucb)
     if not ask.wave:
         _log(ask, plan)
+        scales.report(run, "allocation", ask.round_number, Measured(ucb=value_over_exploration(states, chosen.ucb)))
     found: list[Proposal] = []
     with Sandbox(parts.limits_of(run.config)) as sandbox:
         groups: tuple[tuple[Origin, Mapping[str, int]], ...] = (("targeted", plan.targeted), ("replay", plan.replay))
