@@ -138,6 +138,7 @@ def default(preset: str = "cpu") -> Config:
                 "learning_rate": 3e-4,
                 "warmup": 50,
             },
+<<<<<<< HEAD
             "critic": {
                 "gamma": 0.99,
                 "gamma_unit": "step",  # step: discounts every control step; chunk: every decision
@@ -147,6 +148,10 @@ def default(preset: str = "cpu") -> Config:
             },
             "potential": {
                 "gate_demos": 6,  # demonstrations on which a training program must pass the gates
+=======
+            "experience": {
+                "record": False,  # keep every moment of the rounds' rollouts, about 20 kB each, for a critic to learn from
+>>>>>>> 02cf0bcd00c7a19e81dd051c5f6009da9b45c056
             },
             "diagnose": {
                 "failures": 20,  # most failures diagnosed in a round
