@@ -65,7 +65,7 @@ def _flags() -> flags.FlagValues:
     flags.DEFINE_string("mode", "run", "What to do, see above.", flag_values=values)
     flags.DEFINE_bool("dry_run", False, "Print the settings and what would run, and start nothing.", flag_values=values)
     flags.DEFINE_string(
-        "program", None, "check, view: a scene program, or (check) any program or a folder of them; verify: a generation program.", flag_values=values
+        "program", None, "view: a scene program; check: any program, or a folder of them; verify: a generation program.", flag_values=values
     )
     flags.DEFINE_string("suite", "id", "view: suite of the scene.", flag_values=values)
     flags.DEFINE_integer("index", 0, "view: number of the scene in its suite.", lower_bound=0, flag_values=values)
