@@ -142,13 +142,60 @@ def default(preset: str = "cpu") -> Config:
                 "record": False,  # keep every moment of the rounds' rollouts, about 20 kB each, for a critic to learn from
             },
             "critic": {
+                "width": 64,
+                "layers": 4,
+                "heads": 4,
+                "tokens": 4,  # leading actions of a chunk that are read; what is not carried out never counts, so evaluate.executed is enough
+                "projection": "hl_gauss",  # of targets onto bins; or two_hot
+                "low": -2.0,  # range of targets, [-beta m, 1]
+                "high": 1.0,
+                "bins": 101,  # in all, the margins included
+                "margin": 2.25,  # bins beyond the range at each end
+                "smoothing": 0.75,  # standard deviation of hl_gauss, in bins
                 "gamma": 0.99,
                 "gamma_unit": "step",  # step: discounts every control step; chunk: every decision
                 "beta": 0.5,  # weight of the potential
                 "backup": "max",  # value of a state from its candidates
                 "backup_temperature": 0.1,  # of softmax and log_mean_exp, in units of value
+                "state_value": "mean",  # V of advantages, from the candidates; or log_mean_exp
+                "candidates": 4,  # drawn at each decision, once a round
+                "steps": 500,  # updates of a round
+                "batch": 64,  # transitions
+                "learning_rate": 1e-3,
+                "warmup": 20,
+                "weight_decay": 1e-4,
+                "clip_norm": 1.0,
+                "tau": 0.005,  # of the target network's moving average
+                "relabel": "shift",  # when a potential is refined: shift decoded values, or reset the head
+                "shift_steps": 50,
+                "shares": (0.25, 0.35, 0.2, 0.2),  # of a batch: demonstrations, targeted, control, replay
+            },
+            "awr": {
+                "improve": "awr",  # awr; filtered: clone own successes; frozen: only the actor's choice improves
+                "advantage_unit": "std",  # std: in standard deviations of the policy's advantages; raw
+                "temperature": 1.0,  # lambda
+                "most_weight": 20.0,
+                "least_sd": 0.02,  # floor of the standard deviation
+                "sd_decay": 0.5,  # of its running mean over rounds
+                "shares": (0.4, 0.3, 0.15, 0.15),  # of a batch: demonstrations (at least 0.25), targeted, control, replay
+                "drift_weight": 0.0,  # of the squared distance from the clone's velocities
+            },
+            "actor": {
+                "collect": "policy",  # how training rollouts act: policy, sample, argmax or average
+                "evaluate": "policy",
+                "candidates": 4,
+                "temperature": 0.5,
+                "temperature_unit": "std",  # std: in standard deviations of a state's candidates; raw
+                "least_sd": 0.01,  # floor of that
             },
             "potential": {
+                "signal": "diagnosed",  # where subgoals lie: in the diagnosed phase, task_text: one a phase; free_form: a dense reward; sparse
+                "stages": 4,
+                "dense_weight": 0.02,  # of the free-form reward, at each control step
+                "tools": True,  # whether programs bring learning tools
+                "refine": True,  # mend the stage at which rollouts stop
+                "least_stopped": 0.3,  # share of rollouts that must stop there
+                "split": True,  # whether stages may be split
                 "gate_demos": 6,  # demonstrations on which a training program must pass the gates
             },
             "lora": {  # low-rank adapters in the trainings of rounds
@@ -322,6 +369,15 @@ ONE_OF: dict[str, tuple[str, ...]] = {
     "critic.gamma_unit": ("step", "chunk"),
     "critic.backup": ("max", "mean", "softmax", "log_mean_exp"),
     "memory.start_mode": ("live", "frozen"),
+    "critic.projection": ("hl_gauss", "two_hot"),
+    "critic.state_value": ("mean", "log_mean_exp"),
+    "critic.relabel": ("shift", "reset"),
+    "awr.improve": ("awr", "filtered", "frozen"),
+    "awr.advantage_unit": ("std", "raw"),
+    "actor.collect": ("policy", "sample", "argmax", "average"),
+    "actor.evaluate": ("policy", "sample", "argmax", "average"),
+    "actor.temperature_unit": ("std", "raw"),
+    "potential.signal": ("diagnosed", "task_text", "free_form", "sparse"),
     "schedule.kind": ("adaptive", "fixed"),
     "sim.backend": ("auto", "native", "mjx"),
     "evaluate.split": ("validation", "test"),

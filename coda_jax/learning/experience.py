@@ -161,16 +161,21 @@ def relabelled(experience: Experience, stage: Any, progress: Any, phi: Any, rewa
     return dataclasses.replace(experience, **{name: _padded(values, len(old[name]), old[name].dtype) for name, values in new.items()})
 
 
-def rows_of(experience: Experience, key: jax.Array, counts: tuple[int, ...]) -> Array:
-    """Rows [sum(counts)] that begin transitions, ``counts[i]`` (static) of SOURCES[i], drawn with replacement by their weights.
+def rows_of(experience: Experience, key: jax.Array, counts: Array, b: int) -> Array:
+    """Rows [b] that begin transitions, ``counts[i]`` of SOURCES[i] in this order, drawn with replacement by their weights.
 
     What a source without rows was to give comes from the others in proportion to their counts; where none of those has rows, from every
     source in proportion to its rows.
+
+    Args:
+      counts: [len(SOURCES)] int32 with sum b; traced, so that learning tools may change them without another executable.
     """
-    source = jnp.asarray(np.repeat(np.arange(len(SOURCES)), counts))
-    place = jnp.asarray(np.concatenate([(np.arange(c) + 0.5) / max(c, 1) for c in counts]))  # within the source's part of the batch
+    counts = jnp.asarray(counts)
+    slot, ends = jnp.arange(b), jnp.cumsum(counts)
+    source = jnp.minimum(jnp.searchsorted(ends, slot, side="right"), len(SOURCES) - 1)
+    place = (slot - (ends - counts)[source] + 0.5) / jnp.maximum(counts[source], 1)  # within the source's part of the batch
     sizes = jnp.diff(experience.offsets)
-    share = jnp.where(sizes > 0, jnp.asarray(counts), 0)
+    share = jnp.where(sizes > 0, counts, 0)
     share = jnp.cumsum(jnp.where(share.sum() > 0, share, sizes))
     donor = jnp.searchsorted(share / share[-1], place, side="right")
     source = jnp.where(sizes[source] > 0, source, donor)
@@ -222,6 +227,17 @@ def critic_batch(experience: Experience, rows: Array) -> CriticBatch:
         next_phi=experience.phi[after],
         next_candidates=experience.candidates[after],
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class Draw:
+    """``b`` transitions of (table, counts [len(SOURCES)]), see ``rows_of``: a Source of critic/steps.py."""
+
+    b: int
+
+    def __call__(self, data: tuple[Experience, Array], key: jax.Array) -> CriticBatch:
+        experience, counts = data
+        return critic_batch(experience, rows_of(experience, key, counts, self.b))
 
 
 def chunk_batch(experience: Experience, rows: Array) -> ChunkBatch:

@@ -77,7 +77,7 @@ def test_words_belong_to_their_episodes():
 def test_sources_give_their_counts_and_weights_their_shares():
     heavy = [*RECORDS, made.record(4, t=4, weight=3.0)]  # one decision of weight 3 beside three of weight 1
     whole = built(heavy, [sparse_labels(r) for r in heavy])
-    rows = np.asarray(table.rows_of(whole, jax.random.key(0), (100, 3000, 7, 0)))
+    rows = np.asarray(table.rows_of(whole, jax.random.key(0), np.array((100, 3000, 7, 0)), 3107))
     assert set(rows[:100]) == {0, 1, 2}
     assert set(rows[100:3100]) == {3, 4, 6, 9}
     assert set(rows[3100:]) == {8}
@@ -88,12 +88,12 @@ def test_sources_give_their_counts_and_weights_their_shares():
 def test_an_empty_source_is_served_by_the_others():
     whole = built()
     where = np.asarray(whole.order)[:7].tolist().index
-    assert len(table.rows_of(whole, jax.random.key(0), (1, 2, 1, 4))) == 8
+    assert len(table.rows_of(whole, jax.random.key(0), np.array((1, 2, 1, 4)), 8)) == 8
     counts = np.zeros(len(SOURCES), int)
-    for row in np.asarray(table.rows_of(whole, jax.random.key(0), (100, 200, 100, 400))).tolist():
+    for row in np.asarray(table.rows_of(whole, jax.random.key(0), np.array((100, 200, 100, 400)), 800)).tolist():
         counts[np.searchsorted(whole.offsets, where(row), side="right") - 1] += 1
     assert counts.tolist() == [200, 400, 200, 0]
-    assert set(np.asarray(table.rows_of(whole, jax.random.key(1), (0, 0, 0, 500)))) == {0, 1, 2, 3, 4, 6, 8}
+    assert set(np.asarray(table.rows_of(whole, jax.random.key(1), np.array((0, 0, 0, 500)), 500))) == {0, 1, 2, 3, 4, 6, 8}
 
 
 def test_relabelling_is_building_with_other_labels():
@@ -155,7 +155,7 @@ def regress(state, whole, key, count):
 
     def body(_, state):
         w, opt, step = state
-        batch = table.critic_batch(whole, table.rows_of(whole, jax.random.fold_in(key, step), (4, 4, 2, 2)))
+        batch = table.critic_batch(whole, table.rows_of(whole, jax.random.fold_in(key, step), np.array((4, 4, 2, 2)), 12))
         gradient = jax.grad(lambda w: jnp.mean((batch.obs.ee_pos @ w - batch.phi) ** 2 + (batch.candidates[:, 0, 0, :3] @ w) ** 2))(w)
         updates, opt = optax.adam(0.1).update(gradient, opt, w)
         return optax.apply_updates(w, updates), opt, step + 1
@@ -181,7 +181,11 @@ def test_killed_after_two_steps_and_rebuilt_it_goes_on_bit_for_bit():
 
 
 def test_batches_are_drawn_without_leaving_the_device():
-    whole, key, draw = built(), jax.random.key(0), jax.jit(lambda w, k: table.critic_batch(w, table.rows_of(w, k, (2, 2, 2, 2))))
+    whole, key, draw = (
+        built(),
+        jax.random.key(0),
+        jax.jit(lambda w, k: table.critic_batch(w, table.rows_of(w, k, np.array((2, 2, 2, 2)), 8))),
+    )
     draw(whole, key)
     with jax.transfer_guard("disallow"):
         draw(whole, key)
