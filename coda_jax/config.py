@@ -145,7 +145,7 @@ def default(preset: str = "cpu") -> Config:
                 "width": 64,
                 "layers": 4,
                 "heads": 4,
-                "tokens": 4,  # leading actions of a chunk that are read; what is not carried out never counts, so evaluate.executed is enough
+                "tokens": 4,  # leading actions of a chunk that are read: those that are carried out are enough
                 "projection": "hl_gauss",  # of targets onto bins; or two_hot
                 "low": -2.0,  # range of targets, [-beta m, 1]
                 "high": 1.0,
@@ -189,7 +189,7 @@ def default(preset: str = "cpu") -> Config:
                 "least_sd": 0.01,  # floor of that
             },
             "potential": {
-                "signal": "diagnosed",  # where subgoals lie: in the diagnosed phase, task_text: one a phase; free_form: a dense reward; sparse
+                "signal": "diagnosed",  # subgoals in the diagnosed phase; task_text: one a phase; free_form: a dense reward; sparse
                 "stages": 4,
                 "dense_weight": 0.02,  # of the free-form reward, at each control step
                 "tools": True,  # whether programs bring learning tools

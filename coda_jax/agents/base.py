@@ -143,7 +143,6 @@ class Diagnoser(Protocol):
         ...
 
 
-<<<<<<< HEAD
 class DataEngine(Protocol):
     def propose(self, difficulty: Difficulty, bases: Sequence[SceneSpec], priors: Priors) -> list[str]:
         """Texts of generation programs that practise the difficulty, the most promising first, each at the level where a search for
@@ -155,8 +154,6 @@ class DataEngine(Protocol):
         ...
 
 
-=======
->>>>>>> 02cf0bcd00c7a19e81dd051c5f6009da9b45c056
 class PotentialCompiler(Protocol):
     def compile(self, factor: Factor, phase: str, cause: str) -> str:
         """Text of a training program for a diagnosis or mode: at least two of its subgoals lie inside the phase (one of two).
@@ -168,18 +165,4 @@ class PotentialCompiler(Protocol):
 
     def refine(self, program: TrainingProgram, measured: MeasuredProgress) -> str:
         """Text of the program after rollouts under it: changed where most of them stopped. It passes the gates again before use."""
-<<<<<<< HEAD
-=======
-        ...
-
-
-class DataEngine(Protocol):
-    def propose(self, difficulty: Difficulty, bases: Sequence[SceneSpec], priors: Priors) -> list[str]:
-        """Texts of generation programs that practise the difficulty, the most promising first, each at the level where a search for
-        the band may begin. ``bases``: scenes like those that the programs will be applied to."""
-        ...
-
-    def repair(self, spec: SceneSpec, failures: Sequence[Failure]) -> tuple[SceneSpec, Move] | None:
-        """The scene with one of the failed checks cured by moving one thing, and the move; None where no move would help."""
->>>>>>> 02cf0bcd00c7a19e81dd051c5f6009da9b45c056
         ...

@@ -222,8 +222,8 @@ def policy_steps(
     standardised actions, whose spread between decisions is 1: its root has the unit of the scale doctor's.
 
     Args:
-      counts: [len(SOURCES)] int32, chunks of a batch from each source (``Awr.counts``; shares.py), traced. weights: [n] of the table's rows (:func:`decision_weights`). clone_params: of the policy that drift is measured from, with the
-        action statistics of ``state``.
+      counts: [len(SOURCES)] int32, chunks of a batch from each source (``Awr.counts``), traced. weights: [n] of the table's rows
+        (:func:`decision_weights`). clone_params: of the policy that drift is measured from, with the action statistics of ``state``.
 
     Raises:
       ValueError: ``awr.improve`` is "frozen".

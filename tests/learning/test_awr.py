@@ -334,4 +334,7 @@ def test_mixed_batches_keep_their_words(problem):
     np.testing.assert_array_equal(both.actions[::2], first.actions[::2])
     np.testing.assert_array_equal(both.actions[1::2], second.actions[1::2])
     plain = mixed(take, dataclasses.replace(first, table=None), dataclasses.replace(second, table=None))
+    loss = jax.jit(POLICY.loss)
     np.testing.assert_allclose(loss(start()[1], both, KEY), loss(start()[1], plain, KEY), rtol=1e-4)
+    with pytest.raises(ValueError, match="word table"):
+        mixed(take, first, dataclasses.replace(second, table=None))
