@@ -136,7 +136,7 @@ class Arm:
             dataclasses.replace(training_of(bench.run), steps=_ITERATIONS.value * _UPDATES.value),
         )
         self.clone = cloning.trained(bench.run).ema
-        self.state = init_state(self.policy, self.training, self.clone)
+        self.state = init_state(self.policy, self.training, jax.tree.map(jax.numpy.copy, self.clone))
         self.critic = improvement.start_critic(self.config, self.clone, self.config.seed)
         self.spread, self.key = init_spread(), jax.random.key(self.config.seed)
         self.programs: dict[str, Any] = {}  # diagnosed phase to program

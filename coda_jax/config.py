@@ -138,8 +138,10 @@ def default(preset: str = "cpu") -> Config:
                 "learning_rate": 3e-4,
                 "warmup": 50,
             },
-            "experience": {
-                "record": False,  # keep every moment of the rounds' rollouts, about 20 kB each, for a critic to learn from
+            "experience": {  # recorded episodes that a round's critic and weighted updates learn from
+                "rows": 65536,  # decisions that the table holds; the oldest rollouts make room
+                "episodes": 4096,
+                "seeds": 100,  # seed demonstrations among them, beside the certified ones of the rounds
             },
             "critic": {
                 "width": 64,

@@ -240,6 +240,18 @@ class Draw:
         return critic_batch(experience, rows_of(experience, key, counts, self.b))
 
 
+@dataclasses.dataclass(frozen=True)
+class DrawValued:
+    """``Draw`` of ((table, counts), values [n]) with the values of its rows: a ValuedSource of critic/relabel.py."""
+
+    b: int
+
+    def __call__(self, data: tuple[tuple[Experience, Array], Array], key: jax.Array) -> tuple[CriticBatch, Array]:
+        (experience, counts), values = data
+        rows = rows_of(experience, key, counts, self.b)
+        return critic_batch(experience, rows), values[rows]
+
+
 def chunk_batch(experience: Experience, rows: Array) -> ChunkBatch:
     """The chunks that were carried out from ``rows`` [b] on, as labels for the policy; only executed steps count."""
     episode = experience.episode[rows]

@@ -70,7 +70,7 @@ def describe(config: settings.Config, workdir: Path) -> str:
     most = ", with all the rollouts and updates that rounds may ask for" if config.rounds.count else ""
     memory, states = requirements.memory_bytes(config), (config.checkpoint.keep + 1) * requirements.state_bytes(config)
     disk = config.demos.count * 80 * requirements.ROW_BYTES + states + films * 60e3
-    if config.experience.record:
+    if parts.learns(config):
         kept = sum(n for purpose, n in each_round.items() if purpose in KEPT)
         disk += config.rounds.count * kept * requirements.RECORD_BYTES
     done = " (a run of this configuration is there and goes on)" if read_commits(workdir) else ""

@@ -5,7 +5,6 @@ What the rounds and the benchmarks do alike; all settings come from the configur
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 
 import jax
@@ -18,7 +17,7 @@ from coda_jax.agents.scripted.refinement import RefinementSettings
 from coda_jax.learning import experience as table
 from coda_jax.learning.actor import Actor
 from coda_jax.learning.awr import Awr
-from coda_jax.learning.critic import steps
+from coda_jax.learning.critic import relabel, steps
 from coda_jax.learning.critic.backup import Backup
 from coda_jax.learning.critic.network import Critic
 from coda_jax.learning.critic.steps import CriticState, CriticTraining
@@ -28,12 +27,11 @@ from coda_jax.learning.critic.values import Values, table_values
 from coda_jax.learning.encoders.minilm import TEXT_DIM, TextEncoder
 from coda_jax.learning.experience import Experience
 from coda_jax.learning.policies.base import Params
-from coda_jax.learning.records import EpisodeRecord, Labels
+from coda_jax.learning.records import EpisodeRecord, Labels, labelled_rows
 from coda_jax.programs.training import values as program_values
 from coda_jax.programs.training.binding import Scene
 from coda_jax.programs.training.code import code
 from coda_jax.programs.training.program import AnyProgram
-from coda_jax.types import Array
 
 BLOCK = 50  # critic updates per call of the device
 
@@ -108,7 +106,13 @@ def labels_of(records: Sequence[EpisodeRecord], scenes: Sequence[Scene], program
 
 def build(config: settings.Config, records: Sequence[EpisodeRecord], labels: Sequence[Labels], encoder: TextEncoder) -> Experience:
     """The table of records with their labels."""
-    return table.build(records, labels, encoder.encode, config.policy.chunk, config.critic.candidates)
+    room = config.experience
+    return table.build(records, labels, encoder.encode, config.policy.chunk, config.critic.candidates, room.rows, room.episodes)
+
+
+def relabelled(experience: Experience, records: Sequence[EpisodeRecord], labels: Sequence[Labels], chunk: int) -> Experience:
+    """The table of ``records`` under other labels."""
+    return table.relabelled(experience, **labelled_rows(records, labels, chunk))
 
 
 def start_critic(config: settings.Config, policy_params: Params, seed: int) -> CriticState:
@@ -141,28 +145,21 @@ def train_critic(
     return state
 
 
+def shift_critic(
+    config: settings.Config, state: CriticState, experience: Experience, before: Experience, counts: Sequence[int], key: jax.Array
+) -> CriticState:
+    """The critic of the table ``before`` carried over to the same table under refined potentials (critic/relabel.py)."""
+    critic, training = critic_of(config), critic_training_of(config)
+    if config.critic.relabel == "reset":
+        return relabel.reset(critic, training, state)
+    q = values_of(config, state.params, before).q
+    wanted = relabel.shifted(q, before.phi, experience.phi, config.critic.beta)
+    data = ((experience, jnp.asarray(counts, jnp.int32)), wanted)
+    count = jnp.asarray(config.critic.shift_steps, jnp.int32)
+    return relabel.shift_steps(critic, training, table.DrawValued(config.critic.batch), state, data, key, count)[0]
+
+
 def values_of(config: settings.Config, params: Params, experience: Experience) -> Values:
     """Q, V and advantages of the whole table."""
     backup = Backup(config.critic.state_value, config.critic.backup_temperature)
     return table_values(critic_of(config), params, experience, table.critic_batch, backup)
-
-
-def weighted_counts(shares: Sequence[float], batch: int) -> tuple[int, ...]:
-    """Whole numbers of a batch from each of SOURCES."""
-    from coda_jax.learning.shares import shares as shared
-
-    return shared(tuple(shares), (), batch)
-
-
-def rows_begin(experience: Experience) -> Array:
-    """[n] bool: rows that begin a transition."""
-    return jnp.zeros(experience.terminal.shape, bool).at[experience.order].set(True)
-
-
-@dataclasses.dataclass(frozen=True)
-class Summary:
-    """What a trained critic says of a table: mean absolute distance from realised returns, spread of candidates' values."""
-
-    calibration_error: float
-    candidate_sd: float
-    advantage_sd: float

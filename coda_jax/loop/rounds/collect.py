@@ -80,14 +80,14 @@ def run_stage(run: Run, round_number: int) -> Finished:
     variants = random_variants(run, bases, batch, "collect", round_number)
     specs = [(b.number, b.spec) for b in bases] + [(v.base.number, v.spec) for v in variants]
     trials = [Trial(spec, (number, repeat)) for number, spec in specs for repeat in range(config.rounds.collect)]
-    rollouts = Rollouts(run, cloning.trained(run).ema)
+    rollouts = Rollouts(run, cloning.trained(run).ema, "collect")
     with rollouts.runner("collect", round_number, len(trials), "collect") as rollout_fn:
         outcomes = rollout_fn(trials)
     files = dict(changes["files"])
     path = f"episodes/rollouts_r{round_number:02d}_collect.npz"
     stored.save(run.folder / path, outcomes)
     files[path] = file_sha256(run.folder / path)
-    own = _own_successes(run, round_number, outcomes)
+    own = None if parts.learns(config) else _own_successes(run, round_number, outcomes)  # a critic weights them instead
     if own:
         files[own] = file_sha256(run.folder / own)
     scenes = rows.SceneRows(recall.scene_ids(run.memory))

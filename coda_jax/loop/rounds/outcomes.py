@@ -12,7 +12,7 @@ import numpy as np
 
 from coda_jax.agents.base import Measured, Outcome, Recorded, Trial
 from coda_jax.evaluation.metrics import atomic_write
-from coda_jax.loop import recordings
+from coda_jax.loop import parts, recordings
 from coda_jax.loop.checkpoint import require_space
 from coda_jax.loop.journal import file_sha256
 from coda_jax.loop.run import Run
@@ -22,12 +22,12 @@ from coda_jax.types import ACTION_DIM, WorldView
 
 
 def keep(run: Run, round_number: int, name: str, outcomes: Sequence[Outcome]) -> dict[str, str]:
-    """With ``experience.record``: the stage's rollouts as a file of the coming commit, path to SHA-256; else none.
+    """Where a critic learns: the stage's rollouts as a file of the coming commit, path to SHA-256; else none.
 
     Raises:
       DiskFullError: too little space is free.
     """
-    if not run.config.experience.record:
+    if not parts.learns(run.config):
         return {}
     path = file_of(round_number, name)
     save(run.folder / path, outcomes)

@@ -12,7 +12,7 @@ from coda_jax.agents.base import Outcome, RolloutFn, Trial
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.evaluation.trials import TrialRunner
 from coda_jax.learning.policies.base import Params
-from coda_jax.loop import evaluation, parts
+from coda_jax.loop import evaluation, guides, parts
 from coda_jax.loop.rounds import outcomes as stored
 from coda_jax.loop.run import Run
 from coda_jax.sim.native import physics_steps
@@ -23,13 +23,18 @@ KEPT = ("collect", "control", "measure")  # whose rollouts are kept to learn fro
 
 
 class Rollouts:
-    """Rolls trials out with one set of parameters; ``physics_steps`` and ``count`` grow with the work, of earlier processes too."""
+    """Rolls trials out with one set of parameters; ``physics_steps`` and ``count`` grow with the work, of earlier processes too.
 
-    def __init__(self, run: Run, params: Params):
+    mode: which of ``actor.collect`` and ``actor.evaluate`` acts.
+    """
+
+    def __init__(self, run: Run, params: Params, mode: str = "evaluate"):
         self._run = run
         bucket = parts.training_bucket(run.train)
         self._base = parts.simulator(run.config, run.everything, bucket)
-        self.sim, self._policy_fn = evaluation.acting(parts.policy_of(run.config), params, self._base, run.everything)
+        self.sim, self._policy_fn = evaluation.acting(
+            parts.policy_of(run.config), params, self._base, run.everything, guides.guide_of(run, run.config.actor[mode])
+        )
         self.count = self._control_steps = 0
         self._scenes: set[str] = set()
 
@@ -43,7 +48,7 @@ class Rollouts:
         """A ``RolloutFn`` with progress over ``total`` rollouts, or more if more are asked for; its noise depends on purpose and round."""
         key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self._run.config.seed), 3 + PURPOSES.index(purpose)), round_number)
         with Progress(f"round {round_number}, {label}", total, "rollouts") as progress:
-            record = self._run.config.experience.record and purpose in KEPT
+            record = parts.learns(self._run.config) and purpose in KEPT
             yield lambda trials: self._roll_out(trials, key, progress, record)
 
     def _roll_out(self, trials: Sequence[Trial], key: jax.Array, progress: Progress, record: bool) -> list[Outcome]:
