@@ -118,6 +118,11 @@ def default(preset: str = "cpu") -> Config:
             "checkpoint": {
                 "every": 500,  # updates between saves
                 "keep": 2,
+                "rollouts": 256,  # of policy or planner, between commits in the other stages of a round
+            },
+            "memory": {
+                "start": "",  # memory.sqlite of a finished run whose modes and programs this one begins with
+                "start_mode": "live",  # live: this run goes on with them; frozen: it uses them and never changes them
             },
             "strategy": "coda",  # where the environments of a round come from; STRATEGIES lists them
             "rounds": {
@@ -128,6 +133,7 @@ def default(preset: str = "cpu") -> Config:
                 "demos": 2,  # certified demonstrations of each
                 "own": 64,  # most successful rollouts of the policy itself that a round learns from (filtered cloning)
                 "rollouts": 4,  # of each environment before and after the training
+                "most_rollouts": 16,  # of an environment of which fewer do not tell whether it lies in the band
                 "steps": 1500,  # updates between measurements; a round has one such block, or more under the schedule
                 "learning_rate": 3e-4,
                 "warmup": 50,
@@ -294,6 +300,7 @@ RANGES = ("validity.density_kg_m3", "validity.scale", "validity.longest_m", "val
 ONE_OF: dict[str, tuple[str, ...]] = {
     "family": ("pick_place",),
     "strategy": STRATEGIES,
+    "memory.start_mode": ("live", "frozen"),
     "schedule.kind": ("adaptive", "fixed"),
     "sim.backend": ("auto", "native", "mjx"),
     "evaluate.split": ("validation", "test"),
@@ -351,6 +358,11 @@ def validate(config: Config) -> None:
         raise InputError(
             f"config.schedule.most_updates is {config.schedule.most_updates}; it must be a multiple of config.rounds.steps, "
             f"{config.rounds.steps}: a round trains in such blocks"
+        )
+    if config.rounds.most_rollouts < config.rounds.rollouts:
+        raise InputError(
+            f"config.rounds.most_rollouts is {config.rounds.most_rollouts}; it must be at least config.rounds.rollouts, "
+            f"{config.rounds.rollouts}"
         )
     if config.control.most_scenes < config.control.scenes:
         raise InputError(

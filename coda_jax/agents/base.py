@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim.checks.record import Failure
 
 SceneFactor = Literal["TASK", "SPATIAL", "ATTRIBUTE"]
 Factor = Literal["TASK", "SPATIAL", "ATTRIBUTE", "EXECUTION"]
@@ -93,7 +94,39 @@ class Diagnosis:
     evidence: Evidence
 
 
+@dataclasses.dataclass(frozen=True)
+class Difficulty:
+    """A mode as a data engine sees it: factor, phase and cause of its diagnoses."""
+
+    factor: SceneFactor
+    phase: str
+    cause: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Move:
+    """``object`` moved by ``amount_m`` along ``direction``, a unit vector in the base frame."""
+
+    object: str
+    amount_m: float
+    direction: tuple[float, float, float]
+
+
+Priors = Mapping[tuple[str, float], tuple[int, int]]  # (verb, magnitude) to (valid, built) scenes of earlier constructions
+
+
 class Diagnoser(Protocol):
     def diagnose(self, failures: Sequence[Case], round_cases: Sequence[Case], rollout_fn: RolloutFn) -> list[Diagnosis]:
         """One diagnosis per failure, in order; ``round_cases`` are all rollouts of the round, successes too."""
+        ...
+
+
+class DataEngine(Protocol):
+    def propose(self, difficulty: Difficulty, bases: Sequence[SceneSpec], priors: Priors) -> list[str]:
+        """Texts of generation programs that practise the difficulty, the most promising first, each at the level where a search for
+        the band may begin. ``bases``: scenes like those that the programs will be applied to."""
+        ...
+
+    def repair(self, spec: SceneSpec, failures: Sequence[Failure]) -> tuple[SceneSpec, Move] | None:
+        """The scene with one of the failed checks cured by moving one thing, and the move; None where no move would help."""
         ...

@@ -151,7 +151,7 @@ def print_modes(modes: Sequence[ModeHistory], *, stream: TextIO | None = None) -
     if not rows:
         return
     header = ("factor", "phase", "cause", "verdict", "Learning Value")
-    title = f"Difficulty modes that were tested, of {len(modes)} diagnosed; Learning Value of each round in points of success"
+    title = f"Difficulty modes that were tested, of {len(modes)} known; Learning Value of each round in points of success"
     print_table(header, rows, title, texts=4, stream=stream)
 
 

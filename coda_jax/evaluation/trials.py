@@ -35,7 +35,7 @@ class TrialRunner:
     """A ``RolloutFn``: rolls trials out with one policy in one simulator.
 
     key: folded with each trial's key, so that equal trials have equal noise whenever and beside whomever they run.
-    on_result: called after each rollout (progress, a signal to stop).
+    on_result: called with each outcome, in the order in which rollouts end (progress, a signal to stop).
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class TrialRunner:
         executed: int,
         horizon: int,
         key: jax.Array,
-        on_result: Callable[[], None] = lambda: None,
+        on_result: Callable[[Outcome], None] = lambda _: None,
     ):
         self._sim, self._catalogue, self._policy_fn, self._embed = sim, catalogue, policy_fn, embed
         self._executed, self._horizon, self._key, self._on_result = executed, horizon, key, on_result
@@ -64,9 +64,9 @@ class TrialRunner:
         outcomes: list[Outcome | None] = [None] * len(trials)
         for result in rollout(self._sim, self._catalogue, episodes, self._policy_fn, self._embed, self._executed, self._key):
             number = numbers[id(result.episode)]
-            outcomes[number] = outcome_of(result, trials[number])
+            outcome = outcomes[number] = outcome_of(result, trials[number])
             self.rollouts += 1
-            self._on_result()
+            self._on_result(outcome)
         assert all(o is not None for o in outcomes), "every episode ends"
         return [o for o in outcomes if o is not None]
 

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import jax
 
 from coda_jax import config as settings
+from coda_jax.agents.base import DataEngine, Diagnoser
 from coda_jax.agents.scripted.diagnoser import DiagnoserSettings, ScriptedDiagnoser
+from coda_jax.agents.scripted.engine import ScriptedEngine
 from coda_jax.learning.clone import DivergedError
 from coda_jax.learning.encoders.minilm import TEXT_DIM, EncoderMissingError, TextEncoder
 from coda_jax.learning.policies.flow import FlowPolicy
@@ -57,9 +59,13 @@ def most_demonstrations(config: settings.Config) -> int:
     return config.demos.count + config.rounds.count * (config.rounds.environments * config.rounds.demos + config.rounds.own)
 
 
-def diagnoser_of(config: settings.Config) -> ScriptedDiagnoser:
+def diagnoser_of(config: settings.Config) -> Diagnoser:
     chosen = config.diagnose
     return ScriptedDiagnoser(DiagnoserSettings(chosen.rerollouts, chosen.least_gain, chosen.sure, chosen.regression_weight))
+
+
+def engine_of(catalogue: Catalogue) -> DataEngine:
+    return ScriptedEngine(catalogue)
 
 
 def limits_of(config: settings.Config) -> Limits:

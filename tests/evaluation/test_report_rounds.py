@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from coda_jax.evaluation import film, metrics, records
-from coda_jax.evaluation.metrics import MetricsWriter, Summary
+from coda_jax.evaluation.metrics import MetricsWriter, Summary, Targeting
 from coda_jax.evaluation.report import charts, cost, write_report
 from tests.evaluation.pages import HOSTILE, Page
 
@@ -78,7 +78,8 @@ def write(folder, rows, **fields):
     strip = film.film_strip(np.full((2, 48, 64, 3), 90, np.uint8), ["1", "2"])
     for name in ("failed", "base", "scene"):
         film.write_strip(folder / f"videos/{name}.png", strip)
-    summary = {"rounds": 1, "diagnoses": {"confirmed": 1, "refuted": 2}, "modes": [{"new": 4, "kept": 0, "removed": 2}]} | fields
+    summary = {"rounds": 1, "diagnoses": {"confirmed": 1, "refuted": 2}, "modes": [{"new": 4, "kept": 0, "removed": 2}]}
+    summary |= {"targeting": [Targeting(32, 12, 0.408)]} | fields
     metrics.write_summary(folder, Summary(0, 60.0, 8, {"scale": 1}, [0, 0], 100, summary.pop("suites", {}), **summary))
     with MetricsWriter(folder / metrics.METRICS, 0) as writer:
         for kind, row in rows:
@@ -109,6 +110,7 @@ def source(folder):
 @pytest.mark.parametrize(
     "expected",
     [
+        "41% of 32, 12 with 16 rollouts",
         "62/96 = 65 %",  # success by round
         "118/128 = 92 %",
         "+50 (+38 to +62) points",

@@ -83,7 +83,7 @@ def test_modes_that_were_tested_are_printed_with_words_and_values():
     out = io.StringIO()
     terminal.print_modes([mode("target_reference_m:high", (test,), values), mode("\x1b[2Jcrowd\n", (test,)), mode("untested")], stream=out)
     lines = out.getvalue().splitlines()
-    assert len(lines) == 4 and "of 3 diagnosed" in lines[0]
+    assert len(lines) == 4 and "of 3 known" in lines[0]
     assert lines[2].split("  ")[-1].strip() == "+49, -20" and "larger horizontal distance" in lines[2]
     assert "confirmed" in lines[3] and lines[3].endswith("-") and "\x1b" not in lines[3]
 

@@ -33,6 +33,7 @@ BAD = {
         "a phrasing that is held out for test",
     ),
     "held_out_noun": (GOOD.replace("on the plate", "on the plate, goblet"), "held_out_instruction", "names a goblet"),
+    "generation": ('result = generation(factor="spatial", roles=[], edits=[edit("yaw")])', "invalid_scene", "--mode=verify takes those"),
     "goal": (GOOD.replace('goal=on("mug_1", "plate_1")', 'goal=at_least(lifted("mug_1"), 1.5)'), "invalid_scene", "none of pick_place"),
     "held_out": (
         GOOD.replace('asset="mug_00"', 'category="pear"').replace("red mug", "pear").replace(', colour="red"', ""),
