@@ -148,6 +148,9 @@ def default(preset: str = "cpu") -> Config:
             "potential": {
                 "gate_demos": 6,  # demonstrations on which a training program must pass the gates
             },
+            "experience": {
+                "record": False,  # keep every moment of the rounds' rollouts, about 20 kB each, for a critic to learn from
+            },
             "diagnose": {
                 "failures": 20,  # most failures diagnosed in a round
                 "rerollouts": 8,  # of each arm of a diagnosis

@@ -33,6 +33,7 @@ def get_config(variant: str = "") -> settings.Config:
             # a policy that never succeeds would leave nothing to blame on a factor: here everything is blamed and every level used
             "diagnose": {"failures": 4, "rerollouts": 2, "least_gain": 0.0, "sure": 0.0},
             "engine": {"modes": 2, "levels": (0.5, 1.0), "scenes": 2, "rollouts": 1, "least_band": 0.0},
+            "experience": {"record": True},
             "control": {"modes": 1, "scenes": 4, "most_scenes": 4, "rollouts": 2},
             "schedule": {"window": 50, "most_updates": 100},
             "evaluate": {"scenes": 4, "films": 1},

@@ -28,7 +28,8 @@ DIAGNOSED: dict[str, SceneFactor] = {field: factor for factor, field in SPEC_FAC
 class Trial:
     """One rollout of the present policy. key: (scene number, repeat), what its noise folds in; equal keys are paired.
 
-    prefix: [p, 7] actions carried out before the policy takes over, None to begin at the scene's start.
+    prefix: [p, 7] actions carried out before the policy takes over, None to begin at the scene's start. It is no part of what makes trials
+    equal: a trial with a prefix needs a key of its own.
     """
 
     spec: SceneSpec

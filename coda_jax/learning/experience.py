@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ import numpy as np
 
 from coda_jax.learning.critic.batch import CriticBatch, ProgramInput
 from coda_jax.learning.dataset import MIN_NAMES, capacity_for, text_table
-from coda_jax.learning.policies.base import ChunkBatch, Params, Policy, WordTable
+from coda_jax.learning.policies.base import ChunkBatch, Params, WordTable
 from coda_jax.learning.records import SOURCES, EpisodeRecord, Labels, acted_rows, check_record, labelled_rows, observed_rows
 from coda_jax.types import EPISODE_FIELDS, STEP_FIELDS, Array, Observation, _pytree
 
@@ -236,7 +236,13 @@ def chunk_batch(experience: Experience, rows: Array) -> ChunkBatch:
     )
 
 
-def refresh_candidates(policy: Policy, params: Params, experience: Experience, key: jax.Array) -> Experience:
+class Sampler(Protocol):
+    """What of a policy (policies/base.py) draws candidates; hashable, a static argument of jit."""
+
+    def sample(self, params: Params, obs: Observation, key: jax.Array, j: int, roles: Array | None = None) -> Array: ...
+
+
+def refresh_candidates(policy: Sampler, params: Params, experience: Experience, key: jax.Array) -> Experience:
     """The table with candidates of ``params`` at every row, clipped to [-1, 1] as the simulator clips them.
 
     A row's chunks depend on key and row alone. One executable for each shape of the table; the old candidates are consumed.
@@ -246,7 +252,7 @@ def refresh_candidates(policy: Policy, params: Params, experience: Experience, k
 
 
 @functools.partial(jax.jit, static_argnames=("policy",), donate_argnames=("candidates",))
-def _draw(policy: Policy, params: Params, experience: Experience, candidates: Array, key: jax.Array) -> Array:
+def _draw(policy: Sampler, params: Params, experience: Experience, candidates: Array, key: jax.Array) -> Array:
     def block(i, candidates):
         rows = i * BLOCK + jnp.arange(BLOCK)
         keys = jax.vmap(lambda row: jax.random.fold_in(key, row))(rows)

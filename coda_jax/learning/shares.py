@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from coda_jax.learning.records import SOURCES
+from coda_jax.programs.training.limits import TOOL_RANGES
+from coda_jax.programs.training.program import Tools
 
-BOUNDS = {"demonstration": (0.1, 0.6), "replay": (0.0, 0.3)}  # whatever programs ask for, a tenth stays for targeted and control episodes
-TOOLS = {"demonstration": "demo_share", "replay": "replay_share"}
-_TRADED = (SOURCES.index("targeted"), SOURCES.index("control"))  # give what the tools ask for, in proportion to their shares
+LEAST_PRACTICE = 0.1  # of a batch: targeted and control episodes together, whatever programs ask for
+_DEMONSTRATION, _TARGETED, _CONTROL, _REPLAY = range(len(SOURCES))
 
 
-def shares(base: Sequence[float], tools: Sequence[Mapping[str, float]], batch: int) -> tuple[int, ...]:
+def shares(base: Sequence[float], tools: Sequence[Tools], batch: int) -> tuple[int, ...]:
     """Rows of a batch from each of SOURCES; they sum to ``batch``.
 
-    A tool's share is the mean of what the programs ask for, those without the tool asking for the base's share, cut to ``BOUNDS``.
-    Targeted and control episodes make room for it.
+    ``demo_share`` and ``replay_share`` of several programs count as their mean, a program without the tool asking for the base's share.
+    Targeted and control episodes make room for it in proportion to their shares; what would leave them less than ``LEAST_PRACTICE`` is
+    taken off replay first, then off demonstrations.
 
     Args:
-      base: shares of SOURCES, sum 1. tools: of each training program in use, name to value; other tools than ``TOOLS`` are not read.
+      base: shares of SOURCES, sum 1. tools: of each training program in use; the other tools do not matter here.
 
     Raises:
       ValueError: base is no list of shares.
@@ -28,16 +30,22 @@ def shares(base: Sequence[float], tools: Sequence[Mapping[str, float]], batch: i
     share = np.array(base, np.float64)
     if share.shape != (len(SOURCES),) or (share < 0).any() or not abs(share.sum() - 1) < 1e-6:
         raise ValueError(f"shares {list(base)} must be {len(SOURCES)} numbers of at least 0 with sum 1, for {', '.join(SOURCES)}")
-    traded = list(_TRADED)
-    room = share[traded].sum()
-    if tools and room > 0:
-        for source, tool in TOOLS.items():
-            i = SOURCES.index(source)
-            if any(tool in own for own in tools):
-                share[i] = np.clip(np.mean([own.get(tool, base[i]) for own in tools]), *BOUNDS[source])
-        left = 1 - (share.sum() - room)
-        share[traded] *= left / room
+    practice = share[_TARGETED] + share[_CONTROL]
+    if practice > 0:
+        share[_DEMONSTRATION] = _asked("demo_share", base[_DEMONSTRATION], tools)
+        share[_REPLAY] = _asked("replay_share", base[_REPLAY], tools)
+        most = max(1 - min(LEAST_PRACTICE, practice), 0.0)
+        share[_REPLAY] = np.clip(most - share[_DEMONSTRATION], 0, share[_REPLAY])
+        share[_DEMONSTRATION] = min(share[_DEMONSTRATION], most)
+        share[[_TARGETED, _CONTROL]] *= (1 - share[_DEMONSTRATION] - share[_REPLAY]) / practice
     return _rounded(share, batch)
+
+
+def _asked(tool: str, base: float, tools: Sequence[Tools]) -> float:
+    asked = [getattr(own, tool) for own in tools]
+    if all(value is None for value in asked):
+        return base
+    return float(np.clip(np.mean([base if value is None else value for value in asked]), *TOOL_RANGES[tool]))
 
 
 def _rounded(share: np.ndarray, batch: int) -> tuple[int, ...]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import io
 import json
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from coda_jax import runtime
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning.dataset import Demonstration, check_demonstration
-from coda_jax.loop import parts
+from coda_jax.loop import parts, recordings
 from coda_jax.loop.checkpoint import require_space
 from coda_jax.loop.journal import Commit, file_sha256
 from coda_jax.loop.run import Run
@@ -29,8 +29,9 @@ from coda_jax.scenes.families import read_goal
 from coda_jax.sim.compile import token_index
 from coda_jax.sim.demonstrate import Trajectory, demonstrate, success_by_category
 from coda_jax.sim.observe import scene_texts
+from coda_jax.sim.recording import observed
 from coda_jax.sim.simulator import Episode, episode_of
-from coda_jax.types import EPISODE_FIELDS, STEP_FIELDS
+from coda_jax.types import ACTION_DIM, WorldView
 
 NAME = "demonstrations"
 _JUDGED_AFTER, _LEAST_SUCCESS = 64, 0.1  # episodes after which a planner below this rate stops the run
@@ -66,9 +67,10 @@ def to_demonstration(trajectory: Trajectory, catalogue: Catalogue) -> Demonstrat
     spec = trajectory.episode.spec
     words, instruction = scene_texts(spec, catalogue)
     goal, index = read_goal(spec), token_index(spec, catalogue)
-    obs = {name: np.asarray(value, bool if name == "present" else np.float32) for name, value in trajectory.obs.items()}
     roles = (index[goal.target], index[goal.reference])
-    return Demonstration(obs, trajectory.actions, trajectory.mask, tuple(w or None for w in words), instruction, roles)
+    return Demonstration(
+        observed(trajectory.views), trajectory.actions, trajectory.mask, tuple(w or None for w in words), instruction, roles
+    )
 
 
 def run(run: Run) -> dict[str, Any]:
@@ -125,21 +127,33 @@ def _judge(finished: list[Trajectory], kept: int) -> None:
         raise InputError(f"the planner solved {kept} of {len(finished)} scenes ({listed}): check config.planner, config.noise and horizon")
 
 
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """A demonstration as it is kept. executed: [t, 7] what was carried out, where the labels of ``demonstration`` are clean.
+
+    views: the t + 1 moments (sim/recording.py).
+    """
+
+    scene_id: str
+    demonstration: Demonstration
+    executed: np.ndarray
+    views: WorldView
+
+
 def store(path: Path, trajectories: list[Trajectory], catalogue: Catalogue) -> None:
     """One npz of a wave: time axes joined, one JSON row of words and roles per episode, generalised coordinates to render again."""
     demos = [to_demonstration(t, catalogue) for t in trajectories]
     arrays: dict[str, np.ndarray] = {"length": np.array([len(d.actions) for d in demos])}
-    arrays |= {name: np.concatenate([d.obs[name] for d in demos]) for name in STEP_FIELDS}
-    arrays |= {name: np.stack([d.obs[name] for d in demos]) for name in EPISODE_FIELDS}
+    arrays |= recordings.packed([t.views for t in trajectories])
     arrays["actions"], arrays["mask"] = np.concatenate([d.actions for d in demos]), np.concatenate([d.mask for d in demos])
-    arrays["qpos"] = np.concatenate([t.qpos for t in trajectories])
+    arrays["executed"], arrays["qpos"] = (np.concatenate([getattr(t, name) for t in trajectories]) for name in ("executed", "qpos"))
     rows = [
         {"scene_id": t.episode.spec.scene_id, "names": d.names, "instruction": d.instruction, "roles": d.roles}
         for t, d in zip(trajectories, demos, strict=True)
     ]
     arrays["rows"] = np.frombuffer(json.dumps(rows).encode(), np.uint8)
     buffer = io.BytesIO()
-    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
     require_space(path.parent.parent, buffer.tell())
     atomic_write(path, buffer.getvalue())
 
@@ -150,27 +164,32 @@ def load(folder: Path, state: Commit) -> list[Demonstration]:
     Raises:
       InputError: a file is not as ``store`` writes it; it is named with what is wrong.
     """
-    found = []
-    for name in sorted(n for n in state.files if n.startswith(("episodes/demos_", "episodes/own_"))):
-        try:
-            with np.load(folder / name, allow_pickle=False) as file:
-                arrays = dict(file)
-            demos = _unpacked(arrays)
-        except (OSError, ValueError, zipfile.BadZipFile, EOFError, RecursionError) as error:
-            remedy = "restore it from a copy, or begin anew in another --workdir"
-            raise InputError(f"{folder / name} is no file of demonstrations ({error}); {remedy}") from None
-        found += demos
+    names = sorted(n for n in state.files if n.startswith(("episodes/demos_", "episodes/own_")))
+    return [stored.demonstration for name in names for stored in load_file(folder / name)]
+
+
+def load_file(path: Path) -> list[Stored]:
+    """What one file of demonstrations holds, in the order written.
+
+    Raises:
+      InputError: the file is not as ``store`` writes it; it is named with what is wrong.
+    """
+    try:
+        return _unpacked(recordings.read(path))
+    except recordings.UNREADABLE as error:
+        remedy = "restore it from a copy, or begin anew in another --workdir"
+        raise InputError(f"{path} is no file of demonstrations ({error}); {remedy}") from None
+
+
+def _unpacked(arrays: dict[str, np.ndarray]) -> list[Stored]:
+    found, rows, length = [], _checked(arrays), arrays["length"]
+    every = zip(rows, np.cumsum(length), length, recordings.unpacked(arrays, length), strict=True)
+    for i, (row, end, t, views) in enumerate(every):
+        part = slice(end - t, end)
+        demo = Demonstration(observed(views), arrays["actions"][part], arrays["mask"][part], row.names, row.instruction, row.roles)
+        check_demonstration(i, demo)
+        found.append(Stored(row.scene_id, demo, arrays["executed"][part], views))
     return found
-
-
-def _unpacked(arrays: dict[str, np.ndarray]) -> list[Demonstration]:
-    demos, rows = [], _checked(arrays)
-    for i, (row, end) in enumerate(zip(rows, np.cumsum(arrays["length"]), strict=True)):
-        part = slice(end - arrays["length"][i], end)
-        obs = {n: arrays[n][part] for n in STEP_FIELDS} | {n: arrays[n][i] for n in EPISODE_FIELDS}
-        demos.append(Demonstration(obs, arrays["actions"][part], arrays["mask"][part], row.names, row.instruction, row.roles))
-        check_demonstration(i, demos[-1])
-    return demos
 
 
 @dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
@@ -186,8 +205,8 @@ _ROWS: TypeAdapter[list[_Row]] = TypeAdapter(list[_Row])
 
 def _checked(arrays: dict[str, np.ndarray]) -> list[_Row]:
     """The rows of a file whose arrays have the keys, kinds of numbers and lengths that belong together; ValueError where not."""
-    kinds = dict.fromkeys((*STEP_FIELDS, *EPISODE_FIELDS, "actions", "qpos"), np.floating)
-    kinds |= {"length": np.signedinteger, "rows": np.uint8, "mask": np.bool_, "present": np.bool_}
+    kinds = {"actions": np.floating, "executed": np.floating, "qpos": np.floating}
+    kinds |= {"length": np.signedinteger, "rows": np.uint8, "mask": np.bool_}
     if missing := sorted(kinds.keys() - arrays.keys()):
         raise ValueError(f"it lacks {', '.join(missing)}")
     for name, kind in kinds.items():
@@ -201,10 +220,12 @@ def _checked(arrays: dict[str, np.ndarray]) -> list[_Row]:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise ValueError(f"rows: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    wanted = dict.fromkeys((*STEP_FIELDS, "actions", "mask", "qpos"), int(length.sum())) | dict.fromkeys(EPISODE_FIELDS, len(length))
-    for name, n in wanted.items():
+    n = int(length.sum())
+    for name in ("actions", "executed", "mask", "qpos"):
         if arrays[name].ndim < 1 or len(arrays[name]) != n:
             raise ValueError(f"{name} has shape {arrays[name].shape}; {n} rows belong to its {len(length)} episodes")
+    if arrays["executed"].shape != (n, ACTION_DIM) or not np.abs(arrays["executed"]).max(initial=0.0) <= 1.0:  # NaN fails too
+        raise ValueError(f"executed must be {n} actions in [-1, 1]")
     if len(rows) != len(length):
         raise ValueError(f"it has {len(rows)} rows of words for {len(length)} episodes")
     return rows

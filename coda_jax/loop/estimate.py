@@ -12,6 +12,7 @@ from coda_jax.evaluation.terminal import duration
 from coda_jax.loop import evaluation, parts, requirements
 from coda_jax.loop.journal import read_commits
 from coda_jax.loop.rounds.environments import WAVES
+from coda_jax.loop.rounds.rollouts import KEPT
 from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.scenes.catalogue import Catalogue
 
@@ -66,6 +67,9 @@ def describe(config: settings.Config, workdir: Path) -> str:
     most = ", with all the rollouts and updates that rounds may ask for" if config.rounds.count else ""
     memory, states = requirements.memory_bytes(config), (config.checkpoint.keep + 1) * requirements.state_bytes(config)
     disk = config.demos.count * 80 * requirements.ROW_BYTES + states + films * 60e3
+    if config.experience.record:
+        kept = sum(n for purpose, n in each_round.items() if purpose in KEPT)
+        disk += config.rounds.count * kept * requirements.RECORD_BYTES
     done = " (a run of this configuration is there and goes on)" if read_commits(workdir) else ""
     lines = [
         f"run folder      {workdir}{done}",

@@ -17,6 +17,7 @@ from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.mjx_model import MJX_BUCKETS
 
 ROW_BYTES = 500  # of one control step of a demonstration
+RECORD_BYTES = 30e3  # of one recorded rollout on disk
 _PROCESS_BYTES = 0.9e9  # libraries, text encoder, executables
 _WORLD_BYTES = 0.4e6  # of a native world
 _ACTIVATION_BYTES = 4 * 12  # of one hidden unit of one training chunk: its layers forward and backward

@@ -28,7 +28,7 @@ from coda_jax.scenes.suites import frozen_scenes
 
 CHECKPOINTS = "checkpoints"
 _STAGE_FILES = re.compile(
-    r"(scenes|demos|own|rollouts)_r?\d{2,4}(_[a-z]+)?\.(jsonl|npz)|part_.+\.npz|eval_(before|after)_[A-Za-z0-9_-]+\.jsonl"
+    r"(scenes|demos|own|rollouts)_r?\d{2,4}(_[a-z]+\d*)?\.(jsonl|npz)|part_.+\.npz|eval_(before|after)_[A-Za-z0-9_-]+\.jsonl"
 )
 _HALF_WRITTEN = re.compile(r"\..+\.tmp")  # of a killed atomic_write
 

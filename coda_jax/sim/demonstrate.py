@@ -14,7 +14,7 @@ from coda_jax.sim import recording
 from coda_jax.sim.planner import FAILED, PlannerSettings, ScriptedPlanner
 from coda_jax.sim.refill import Refill
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
-from coda_jax.types import ACTION_DIM, EPISODE_FIELDS, STEP_FIELDS, SimState, WorldView
+from coda_jax.types import ACTION_DIM, SimState, WorldView
 
 _TURN = 0.3  # share of the noise on rotations: more of it twists cans out of the jaws
 _LINGER_STEPS = 3  # steps a failed world keeps running before it is refilled
@@ -51,12 +51,6 @@ class Trajectory:
     success: bool
     cause: str
     attempts: int
-
-    @property
-    def obs(self) -> dict[str, np.ndarray]:
-        """What was seen before each step: STEP_FIELDS [t, ...], and EPISODE_FIELDS without the time axis."""
-        seen = {name: getattr(self.views, name)[:-1] for name in STEP_FIELDS}
-        return seen | {name: getattr(self.views, name)[0] for name in EPISODE_FIELDS}
 
 
 def disturbance(settings: NoiseSettings, horizon: int, key: tuple[int, int], seed: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from coda_jax.types import FIXED_FIELDS, MOVING_FIELDS, ChunkTrace, WorldView
+from coda_jax.types import EPISODE_FIELDS, FIXED_FIELDS, MOVING_FIELDS, STEP_FIELDS, ChunkTrace, WorldView
 
 
 def moments(moving: Mapping[str, np.ndarray], fixed: Mapping[str, np.ndarray]) -> WorldView:
@@ -32,6 +32,12 @@ def of_world(views: Sequence[WorldView], world: int) -> WorldView:
     """The moments of one world of a batch, from the batch's views at its reset and after each control step."""
     moving = {name: np.stack([getattr(view, name)[world] for view in views]) for name in MOVING_FIELDS}
     return moments(moving, fixed_of(views[0], world))
+
+
+def observed(views: WorldView) -> dict[str, np.ndarray]:
+    """What was seen before each control step: STEP_FIELDS [t, ...], and EPISODE_FIELDS without the time axis."""
+    seen = {name: getattr(views, name)[:-1] for name in STEP_FIELDS}
+    return seen | {name: getattr(views, name)[0] for name in EPISODE_FIELDS}
 
 
 class Tape:

@@ -74,7 +74,7 @@ def test_recorded_actions_end_in_the_same_states(sim, specs):
         t = again[r.episode.key]
         assert np.array_equal(t.qpos, r.qpos)
         assert np.array_equal(t.actions, np.clip(r.actions, -1, 1))
-        assert t.obs["ee_pos"].shape == (r.steps, 3)
+        assert t.views.ee_pos.shape == (r.steps + 1, 3)
         assert t.success == r.success
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from coda_jax.learning.shares import BOUNDS, shares
+from coda_jax.learning.shares import LEAST_PRACTICE, shares
+from coda_jax.programs.training.program import Tools
 
 BASE = (0.25, 0.45, 0.2, 0.1)
 
@@ -11,27 +12,27 @@ BASE = (0.25, 0.45, 0.2, 0.1)
 def test_without_tools_the_base_is_rounded_to_whole_rows():
     assert shares(BASE, [], 100) == (25, 45, 20, 10)
     assert shares((0.25, 0.25, 0.25, 0.25), [], 6) == (2, 2, 1, 1)
+    assert shares((0.97, 0.02, 0.01, 0.0), [], 100) == (97, 2, 1, 0)  # no tool, no bound
     for batch in range(1, 70):
         counts = shares(BASE, [], batch)
         assert sum(counts) == batch
         assert max(abs(np.array(counts) - batch * np.array(BASE))) < 1
 
 
-def test_tools_ask_for_demonstrations_and_replay_at_the_cost_of_the_rest():
-    asked = shares(BASE, [{"demo_share": 0.5, "sampling_weight": 3.0}], 100)
+def test_tools_ask_for_demonstrations_and_replay_at_the_cost_of_practice():
+    asked = shares(BASE, [Tools(demo_share=0.5, sampling_weight=3.0)], 100)
     assert asked[0] == 50 and asked[3] == 10
     assert asked[1] / asked[2] == pytest.approx(45 / 20, rel=0.1)
-    assert shares(BASE, [{"demo_share": 0.5}, {}], 1000)[0] == 375  # the other program is content with the base
-    assert shares(BASE, [{"replay_share": 0.3}], 100)[3] == 30
-    assert shares(BASE, [{"sampling_weight": 3.0}], 100) == shares(BASE, [], 100)
+    assert shares(BASE, [Tools(demo_share=0.5), Tools()], 1000)[0] == 375  # the other program is content with the base
+    assert shares(BASE, [Tools(replay_share=0.3)], 100)[3] == 30
+    assert shares(BASE, [Tools(sampling_weight=3.0, start_states=True)], 100) == shares(BASE, [], 100)
 
 
-def test_bounds_hold_whatever_programs_ask_for():
-    greedy = shares(BASE, [{"demo_share": 1.0, "replay_share": 1.0}], 1000)
-    assert greedy[0] == 1000 * BOUNDS["demonstration"][1]
-    assert greedy[3] == 1000 * BOUNDS["replay"][1]
-    assert greedy[1] + greedy[2] == 100
-    assert shares(BASE, [{"demo_share": -5.0}], 1000)[0] == 1000 * BOUNDS["demonstration"][0]
+def test_practice_keeps_its_room_whatever_programs_ask_for():
+    greedy = shares(BASE, [Tools(demo_share=0.7, replay_share=0.5)], 1000)
+    assert (greedy[0], greedy[3]) == (700, 200)
+    assert greedy[1] + greedy[2] == 1000 * LEAST_PRACTICE
+    assert shares((0.5, 0.0, 0.0, 0.5), [Tools(demo_share=0.9)], 10) == (5, 0, 0, 5)  # nothing to make room with
 
 
 def test_what_is_no_list_of_shares_is_refused():

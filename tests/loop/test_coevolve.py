@@ -207,7 +207,8 @@ def test_a_damaged_line_of_the_log_is_named(config, copy):
         (lambda a: a.update(actions=a["actions"].astype(str)), "actions holds <U"),
         (lambda a: a.update(mask=a["mask"][1:]), "mask has shape"),
         (lambda a: a.update(length=-a["length"]), "no list of positive numbers"),
-        (lambda a: a.update(pos=np.full_like(a["pos"], np.nan)), "NaN"),
+        (lambda a: a.update(view_pos=np.full_like(a["view_pos"], np.nan)), "NaN"),
+        (lambda a: a.update(executed=2 * np.ones_like(a["executed"])), r"actions in \[-1, 1\]"),
         (lambda a: a.update(rows=np.frombuffer(b'[{"roles": 1}]', np.uint8)), "rows: 0"),
     ],
 )

@@ -1,5 +1,6 @@
 """Rounds at their smallest: every stage on real physics; interrupted anywhere they end the same; strategies share their budgets."""
 
+import collections
 import dataclasses
 import json
 import random
@@ -16,10 +17,14 @@ from coda_jax import main as command_line
 from coda_jax.config import STRATEGIES as NAMES
 from coda_jax.evaluation.metrics import read_metrics, read_summary
 from coda_jax.evaluation.records import read_records
+from coda_jax.learning.experience import build
+from coda_jax.learning.records import sparse_labels
 from coda_jax.loop import cloning, coevolve
 from coda_jax.loop import workdir as folders
+from coda_jax.loop.experience import gather
 from coda_jax.loop.journal import read_commits
 from coda_jax.loop.rounds import collect, proposals
+from coda_jax.loop.rounds.measure import measured_scenes
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.rounds.variants import Batch
 from coda_jax.loop.run import opened
@@ -389,3 +394,33 @@ def test_ten_kills_at_random_moments_change_nothing(whole, tmp_path):
     for summary in (first, again):
         del summary["wall_s"]
     assert first == again
+
+
+def test_what_a_round_may_learn_from_is_gathered_from_its_files(config, whole, tmp_path):
+    copy = Path(shutil.copytree(whole, tmp_path / "copy"))
+    with folders.open_run(copy, config), opened(config, copy) as job:
+        first, second = (gather(job, n, seeds=5) for n in (1, 2))
+        heavy = gather(job, 2, seeds=0, weights={g.mode_id: 3.0 for g in second if g.mode_id})
+        measured = {n: measured_scenes(job, n) for n in (1, 2)}
+        whole_table = build([g.record for g in second], [sparse_labels(g.record) for g in second], job.encoder.encode, 8, 2)
+    sources = [collections.Counter(g.record.source for g in found) for found in (first, second)]
+    environments = [len(measured[n][0]) for n in (1, 2)]
+    assert sources[0]["demonstration"] == 5 + environments[0]
+    assert sources[1]["demonstration"] == 5 + sum(environments)
+    earlier = sum(sources[0].values()) - sources[0]["demonstration"]
+    after = config.rounds.rollouts * environments[0]
+    assert sources[1]["replay"] >= earlier + after  # the first round's rollouts, those after its training too
+    for found, n in ((first, 1), (second, 2)):
+        untrained = {e.scene_id for e in measured[n][1]}
+        assert untrained and not untrained & {g.spec.scene_id for g in found}
+        practised = {e.scene_id: e.mode_id for e in measured[n][0]}
+        for g in found:
+            assert g.record.source in ("demonstration", "replay") or (g.record.source == "targeted") == (g.mode_id is not None)
+            assert g.mode_id == practised.get(g.spec.scene_id, g.mode_id)
+            assert len(g.record.views.pos) == len(g.record.actions) + 1
+            assert g.record.executed[:-1].tolist() == [config.evaluate.executed] * (len(g.record.executed) - 1)
+        assert sources[n - 1]["targeted"] and sources[n - 1]["control"]
+        assert {g.record.weight for g in found} == {1.0}
+    assert {g.record.weight for g in heavy if g.mode_id} == {3.0}
+    assert sum(g.record.source == "demonstration" for g in heavy) == sum(environments)
+    assert int(whole_table.size) == sum(len(g.record.moments) for g in second)

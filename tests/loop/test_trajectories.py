@@ -43,7 +43,7 @@ def certified(run):
 
 def plain(trajectory: Trajectory) -> dict:
     fields = {f.name: getattr(trajectory, f.name) for f in dataclasses.fields(trajectory)}
-    return fields.pop("obs") | fields
+    return vars(fields.pop("views")) | fields
 
 
 @pytest.fixture(scope="module")

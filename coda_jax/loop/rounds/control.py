@@ -12,6 +12,7 @@ from coda_jax.evaluation.control_test import ControlResult, control_test, verdic
 from coda_jax.evaluation.trials import counts_of
 from coda_jax.loop import cloning, parts, starting_memory
 from coda_jax.loop.rounds import collect, recall, rows
+from coda_jax.loop.rounds import outcomes as stored
 from coda_jax.loop.rounds.certify import certify
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.rounds.variants import Base, Batch, Made, own_program, program_variant, seed_of, verified
@@ -209,6 +210,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
         results.append(_row(test, round_number, settings.rollouts))
         versions += _verdict_rows(run, test, round_number)
         _report(run, test, round_number)
+    changes["files"] |= stored.keep(run, round_number, "control", outcomes)
     step = run.state.checkpoint
     episodes = [_episode(o, purpose, round_number, step) for o, purpose in zip(outcomes, purposes, strict=True)]
     return Finished(

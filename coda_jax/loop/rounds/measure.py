@@ -13,6 +13,7 @@ from coda_jax.evaluation.trials import counts_of, rate_interval, success_rate
 from coda_jax.loop import cloning, schedule, seed_scenes, starting_memory
 from coda_jax.loop.journal import Environment
 from coda_jax.loop.rounds import membership, recall, rows
+from coda_jax.loop.rounds import outcomes as stored
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.run import Finished, Run
 from coda_jax.memory import band
@@ -61,8 +62,10 @@ def run_before(run: Run, round_number: int) -> Finished:
     assert run.state.checkpoint is not None
     own = membership.top_up(run, round_number, rollouts, environments, outcomes, membership.open_environments)
     membership.write_targeting(run, round_number, environments, own)
+    further = [o for rolled in own for o in rolled[run.config.rounds.rollouts :]]
     episodes = rows.episode_rows(outcomes, "before", round_number, run.state.checkpoint, None) + _further(run, round_number, own)
-    return Finished({"done": len(episodes), "unit": "rollouts"}, episodes, {}, rollouts.physics_steps, rollouts.count)
+    changes = {"files": run.state.files | stored.keep(run, round_number, "before", [*outcomes, *further])}
+    return Finished({"done": len(episodes), "unit": "rollouts"}, episodes, changes, rollouts.physics_steps, rollouts.count)
 
 
 def _further(run: Run, round_number: int, own: list[list[Outcome]]) -> list[Episode]:
@@ -112,7 +115,8 @@ def run_after(run: Run, round_number: int, block: int) -> Finished:
         ended=ended.start,
         reason=ended.reason,
     )
-    changes = {"ended_rounds": round_number} if ended.start else {}
+    changes: dict[str, Any] = {"ended_rounds": round_number} if ended.start else {}
+    changes["files"] = run.state.files | stored.keep(run, round_number, f"after{block}", outcomes)
     return Finished({"done": len(outcomes) + len(further), "unit": "rollouts"}, added, changes, rollouts.physics_steps, rollouts.count)
 
 

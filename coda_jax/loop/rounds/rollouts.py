@@ -19,6 +19,7 @@ from coda_jax.sim.native import physics_steps
 
 # Noise of each purpose; before and after a training are measured with the same.
 PURPOSES = ("collect", "revert", "search", "control", "measure", "band")
+KEPT = ("collect", "control", "measure")  # whose rollouts are kept to learn from
 
 
 class Rollouts:
@@ -42,9 +43,10 @@ class Rollouts:
         """A ``RolloutFn`` with progress over ``total`` rollouts, or more if more are asked for; its noise depends on purpose and round."""
         key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self._run.config.seed), 3 + PURPOSES.index(purpose)), round_number)
         with Progress(f"round {round_number}, {label}", total, "rollouts") as progress:
-            yield lambda trials: self._roll_out(trials, key, progress)
+            record = self._run.config.experience.record and purpose in KEPT
+            yield lambda trials: self._roll_out(trials, key, progress, record)
 
-    def _roll_out(self, trials: Sequence[Trial], key: jax.Array, progress: Progress) -> list[Outcome]:
+    def _roll_out(self, trials: Sequence[Trial], key: jax.Array, progress: Progress, record: bool) -> list[Outcome]:
         """Outcomes in the order of the trials; those that an earlier process committed are read back."""
         config, specs = self._run.config, {t.spec.scene_id: t.spec for t in trials}
         batch = self._run.substeps.batch(stored.save, lambda path: stored.load(path, specs.__getitem__))
@@ -66,6 +68,7 @@ class Rollouts:
             config.horizon,
             key,
             done,
+            record,
         )
         fresh = iter(run_trials([t for t in trials if _identity(t) not in known]))
         outcomes = [known[_identity(t)] if _identity(t) in known else next(fresh) for t in trials]

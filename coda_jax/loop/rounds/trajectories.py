@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from coda_jax.evaluation.metrics import atomic_write
+from coda_jax.loop import recordings
 from coda_jax.loop.checkpoint import require_space
 from coda_jax.runtime import InputError
 from coda_jax.sim.demonstrate import Trajectory
 from coda_jax.sim.simulator import Episode
-from coda_jax.types import EPISODE_FIELDS, STEP_FIELDS
 
-_SERIES = ("actions", "mask", "qpos")
+_SERIES = ("actions", "executed", "mask", "qpos")
 
 
 def save(path: Path, trajectories: Sequence[Trajectory]) -> None:
@@ -30,8 +29,7 @@ def save(path: Path, trajectories: Sequence[Trajectory]) -> None:
         {"scene_id": t.episode.spec.scene_id, "key": t.episode.key, "success": t.success, "cause": t.cause, "attempts": t.attempts}
         for t in trajectories
     ]
-    arrays = {name: np.concatenate([t.obs[name] for t in trajectories]) for name in STEP_FIELDS}
-    arrays |= {name: np.stack([t.obs[name] for t in trajectories]) for name in EPISODE_FIELDS}
+    arrays = recordings.packed([t.views for t in trajectories])
     arrays |= {name: np.concatenate([getattr(t, name) for t in trajectories]) for name in _SERIES}
     length = np.array([len(t.actions) for t in trajectories])
     buffer = io.BytesIO()
@@ -47,18 +45,16 @@ def load(path: Path, episode_of: Callable[[str, tuple[int, int]], Episode]) -> l
       InputError: the file is none of ours.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
+        arrays = recordings.read(path)
         rows, length = json.loads(arrays["rows"].tobytes()), arrays["length"]
         found = []
-        for i, (row, end) in enumerate(zip(rows, np.cumsum(length), strict=True)):
-            part = slice(end - length[i], end)
-            obs = {name: arrays[name][part] for name in STEP_FIELDS} | {name: arrays[name][i] for name in EPISODE_FIELDS}
+        for row, t, end, views in zip(rows, length, np.cumsum(length), recordings.unpacked(arrays, length), strict=True):
+            part = slice(end - t, end)
             series = {name: arrays[name][part] for name in _SERIES}
             episode = episode_of(row["scene_id"], (int(row["key"][0]), int(row["key"][1])))
             found.append(
-                Trajectory(episode, obs, **series, success=bool(row["success"]), cause=str(row["cause"]), attempts=int(row["attempts"]))
+                Trajectory(episode, views, **series, success=bool(row["success"]), cause=str(row["cause"]), attempts=int(row["attempts"]))
             )
         return found
-    except (OSError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
+    except (*recordings.UNREADABLE, KeyError, TypeError, IndexError) as error:
         raise InputError(f"{path} holds no trajectories of this run ({error}); choose another --workdir") from error

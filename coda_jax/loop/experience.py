@@ -1,0 +1,128 @@
+"""Everything that a round may learn from, read back from committed files: a function of the files and the round alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+
+import numpy as np
+
+from coda_jax.agents.base import Outcome
+from coda_jax.learning.records import EpisodeRecord, decisions
+from coda_jax.loop import demonstrations, seed_scenes
+from coda_jax.loop.rounds import measure, recall
+from coda_jax.loop.rounds import outcomes as stored
+from coda_jax.loop.run import Run
+from coda_jax.memory.rows import Scene as SceneRow
+from coda_jax.scenes.families import read_goal
+from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim.compile import token_index
+from coda_jax.sim.observe import scene_texts
+
+_SEEDS, _CERTIFIED = re.compile(r"episodes/demos_\d{4}\.npz"), re.compile(r"episodes/demos_r(\d{2})\.npz")
+_ROLLOUTS = re.compile(r"episodes/rollouts_r(\d{2})_(collect|control|before|after\d+)\.npz")
+
+
+@dataclasses.dataclass(frozen=True)
+class Gathered:
+    """A recorded episode with what labels it. mode_id: the mode that its scene practises, whose training program it gets; None: none."""
+
+    record: EpisodeRecord
+    spec: SceneSpec
+    mode_id: str | None
+
+
+def gather(run: Run, round_number: int, seeds: int, weights: Mapping[str, float] | None = None) -> list[Gathered]:
+    """Records for the training of a round, in the order of their files, those without a decision of the policy left out.
+
+    demonstration: the first ``seeds`` seed demonstrations, and certified ones of this round and earlier ones. targeted: this round's
+    rollouts on scenes that practise a mode, before the training. control: its other rollouts. replay: rollouts of earlier rounds, and of
+    this one on environments that repeat mastered modes. Control variants that are measured before and after a training are in none of
+    them: they stay untrained. This round's rollouts after a training are left for the next round: all blocks of a round have one table.
+
+    weights: mode to ``sampling_weight`` of its training program, 1 where missing.
+
+    Raises:
+      InputError: a file is damaged; it is named.
+    """
+    known = _Known(run, dict(weights or {}))
+    found = _demonstrations(run, round_number, seeds, known)
+    untrained = {e.scene_id for n in range(1, round_number + 1) for e in measure.measured_scenes(run, n)[1]}
+    for name in sorted(run.state.files):
+        match = _ROLLOUTS.fullmatch(name)
+        if match is None or int(match[1]) > round_number or (int(match[1]) == round_number and match[2].startswith("after")):
+            continue
+        for outcome in stored.load(run.folder / name, known.spec):
+            if _is_usable(outcome) and outcome.trial.spec.scene_id not in untrained:
+                found.append(known.gathered(outcome, earlier=int(match[1]) < round_number))
+    return found
+
+
+def _is_usable(outcome: Outcome) -> bool:
+    """Recorded, unflagged, and the policy decided something."""
+    return outcome.recorded is not None and not outcome.health and outcome.recorded.prefix < outcome.steps
+
+
+def _demonstrations(run: Run, round_number: int, seeds: int, known: _Known) -> list[Gathered]:
+    found: list[Gathered] = []
+    names = sorted(run.state.files)
+    for name in filter(_SEEDS.fullmatch, names):
+        if len(found) < seeds:
+            found += [known.demonstrated(s) for s in demonstrations.load_file(run.folder / name)[: seeds - len(found)]]
+    for name in names:
+        match = _CERTIFIED.fullmatch(name)
+        if match is not None and int(match[1]) <= round_number:
+            found += [known.demonstrated(s) for s in demonstrations.load_file(run.folder / name)]
+    return found
+
+
+class _Known:
+    """What the run knows of scenes: specs of memory and of the seed files, modes, words."""
+
+    def __init__(self, run: Run, weights: dict[str, float]):
+        self._run, self._weights = run, weights
+        self._seeds = {scene.spec.scene_id: scene.spec for scene in seed_scenes.load(run.folder, run.state)}
+        self._scenes, self._rows = recall.Scenes(run.memory), dict[str, SceneRow | None]()
+        self._modes = {e.scene_id: e.mode_id for own in run.state.environments.values() for e in own}
+        self._words = dict[str, dict]()
+
+    def spec(self, scene_id: str) -> SceneSpec:
+        return self._seeds[scene_id] if scene_id in self._seeds else self._scenes.spec(scene_id)
+
+    def gathered(self, outcome: Outcome, earlier: bool) -> Gathered:
+        spec, recorded = outcome.trial.spec, outcome.recorded
+        assert recorded is not None, "only recorded outcomes come here"
+        row, mode = self._row(spec.scene_id), self._mode(spec.scene_id)
+        replayed = earlier or (row is not None and row.origin == "replay")
+        source = "replay" if replayed else "targeted" if mode is not None else "control"
+        actions = np.clip(outcome.actions, -1.0, 1.0)  # as the simulator does
+        made = self._record(spec, mode, recorded.views, actions, recorded.executed, recorded.prefix, outcome.success, source)
+        return Gathered(made, spec, mode)
+
+    def demonstrated(self, demo: demonstrations.Stored) -> Gathered:
+        spec, mode, cut = self.spec(demo.scene_id), self._mode(demo.scene_id), self._run.config.evaluate.executed
+        executed = decisions(len(demo.executed), cut)
+        made = self._record(spec, mode, demo.views, demo.executed, executed, 0, True, "demonstration")
+        return Gathered(made, spec, mode)
+
+    def _row(self, scene_id: str) -> SceneRow | None:
+        if scene_id not in self._rows:
+            self._rows[scene_id] = self._run.memory.scene(scene_id)
+        return self._rows[scene_id]
+
+    def _mode(self, scene_id: str) -> str | None:
+        """Of the environment, or of the scene of a control test's targeted variant."""
+        if scene_id in self._modes:
+            return self._modes[scene_id]
+        row = self._row(scene_id)
+        return None if row is None else row.mode_id
+
+    def _record(self, spec: SceneSpec, mode: str | None, views, actions, executed, prefix, success, source) -> EpisodeRecord:
+        if spec.scene_id not in self._words:
+            words, instruction = scene_texts(spec, self._run.everything)
+            goal, index = read_goal(spec), token_index(spec, self._run.everything)
+            roles = (index[goal.target], index[goal.reference])
+            self._words[spec.scene_id] = {"names": tuple(w or None for w in words), "instruction": instruction, "roles": roles}
+        weight = 1.0 if mode is None else self._weights.get(mode, 1.0)
+        return EpisodeRecord(views, actions, executed, prefix, success, source, weight=weight, **self._words[spec.scene_id])

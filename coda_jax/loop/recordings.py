@@ -1,0 +1,91 @@
+"""Recorded moments of many episodes as arrays of one npz, read back only where they are what ``packed`` makes.
+
+A demonstration of 55 control steps takes 15 kB, a rollout of 117 steps of a policy that moves little 19 kB (benchmarks/experience.py).
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coda_jax.sim.recording import moments
+from coda_jax.types import FIXED_FIELDS, MOVING_FIELDS, TOKENS, WorldView
+
+UNREADABLE = (OSError, ValueError, zipfile.BadZipFile, zlib.error, EOFError, RecursionError, MemoryError)
+MOST_BYTES = 8 * 2**30  # of one file's arrays: more was never written by one stage
+_MARK = "view_"  # before the names of fields
+_TOUCHES = {"finger_contact": (TOKENS, 2), "contact": (TOKENS, TOKENS + 1)}  # stored together, a bit each
+_BITS = sum(int(np.prod(shape)) for shape in _TOUCHES.values())
+_VECTORS = {"ee_pos": (3,), "ee_quat": (4,), "gripper_opening": (), "articulation": (TOKENS,), "articulation_range": (TOKENS, 2)}
+
+
+def _shape(name: str) -> tuple[int, ...]:
+    return _VECTORS.get(name, (TOKENS,) if name == "present" else (TOKENS, 4 if "quat" in name else 3))
+
+
+_FLOATS = tuple(name for name in MOVING_FIELDS if name not in _TOUCHES)
+
+
+def packed(views: Sequence[WorldView]) -> dict[str, np.ndarray]:
+    """Arrays of episodes' moments by key, none without episodes: time axes joined, what stays once for each episode."""
+    if not views:
+        return {}
+    moving = {name: np.concatenate([getattr(v, name) for v in views]).astype(np.float32, copy=False) for name in _FLOATS}
+    fixed = {name: np.stack([getattr(v, name)[0] for v in views]) for name in FIXED_FIELDS}
+    touches = np.concatenate([np.concatenate([getattr(v, name) for v in views]).reshape(-1, _bits(name)) for name in _TOUCHES], 1)
+    return {_MARK + name: values for name, values in (moving | fixed | {"touches": np.packbits(touches, axis=1)}).items()}
+
+
+def _bits(name: str) -> int:
+    return int(np.prod(_TOUCHES[name]))
+
+
+def unpacked(arrays: Mapping[str, np.ndarray], length: np.ndarray) -> list[WorldView]:
+    """The moments of episodes of ``length`` [n] control steps from the arrays of a file.
+
+    Raises:
+      ValueError: an array is missing, or of another type or shape, or holds what no simulator gives.
+    """
+    if not len(length):
+        return []
+    rows = int(length.sum()) + len(length)
+    wanted: dict[str, tuple[tuple[int, ...], Any]] = {name: ((rows, *_shape(name)), np.float32) for name in _FLOATS}
+    wanted |= {name: ((len(length), *_shape(name)), bool if name == "present" else np.float32) for name in FIXED_FIELDS}
+    wanted["touches"] = ((rows, (_BITS + 7) // 8), np.uint8)
+    if missing := sorted(_MARK + name for name in wanted if _MARK + name not in arrays):
+        raise ValueError(f"it lacks {', '.join(missing)}")
+    own = {name: arrays[_MARK + name] for name in wanted}
+    for name, (shape, dtype) in wanted.items():
+        if own[name].shape != shape or own[name].dtype != dtype:
+            raise ValueError(f"{_MARK}{name} is {own[name].dtype} {own[name].shape}; its episodes need {np.dtype(dtype)} {shape}")
+        if dtype == np.float32 and not np.isfinite(own[name]).all():
+            raise ValueError(f"{_MARK}{name} holds NaN or infinity")
+    bits = np.unpackbits(own.pop("touches"), axis=1, count=_BITS).astype(bool)
+    first = 0
+    for name, shape in _TOUCHES.items():
+        own[name] = bits[:, first : first + _bits(name)].reshape(-1, *shape)
+        first += _bits(name)
+    found, end = [], 0
+    for i, t in enumerate(length.tolist()):
+        begin, end = end, end + t + 1
+        found.append(moments({n: own[n][begin:end] for n in MOVING_FIELDS}, {n: own[n][i] for n in FIXED_FIELDS}))
+    return found
+
+
+def read(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an npz; they are not checked.
+
+    Raises:
+      UNREADABLE: there is no such file, or it is no npz of ours.
+    """
+    with zipfile.ZipFile(path) as file:
+        size = sum(info.file_size for info in file.infolist())
+    if size > MOST_BYTES:
+        raise ValueError(f"it unpacks to {size} bytes, more than any stage writes")
+    with np.load(path, allow_pickle=False) as file:
+        return dict(file)
