@@ -22,6 +22,7 @@ from coda_jax.scenes.catalogue import Catalogue
 _START_S, _SCENE_S = 15.0, 0.04
 _DEMO_STEP_S, _ROLLOUT_STEP_S, _FILM_STEP_S = 4.0e-4, 4.8e-4, 4e-3  # for each control step of the horizon
 _UPDATE_S_PER_FLOP = 2.1e-11
+_TOPPED_UP = 0.1  # of the rollouts that the band may ask for: in the quickstart it asked for fewer
 _SERIAL = 0.2  # share of the work that more cores do not shorten: two idle cores were worth 1.65
 
 
@@ -43,7 +44,9 @@ def stage_seconds(config: settings.Config, rollouts: int, films: int, parameters
         scenes = config.rounds.bases + (config.control.most_scenes if STRATEGIES[config.strategy].diagnoses else 0)
         demos = config.rounds.environments * config.rounds.demos
         updates = work["clone"] * config.schedule.most_updates / config.clone.steps
-        one = scenes * _SCENE_S + demos * demo_s + sum(round_rollouts(config).values()) * rollout_s + updates
+        counts = round_rollouts(config)
+        episodes = sum(counts.values()) - (1 - _TOPPED_UP) * counts["band"]
+        one = scenes * _SCENE_S + demos * demo_s + episodes * rollout_s + updates
         work[f"{rounds} rounds"] = rounds * one
     return {"warm-up": _START_S} | {name: seconds / busy_cores(cores) for name, seconds in work.items()}
 
@@ -104,7 +107,9 @@ def round_rollouts(config: settings.Config) -> dict[str, int]:
         counts["choose"] = WAVES * rounds.bases * rounds.rollouts
     controls = min(rounds.environments, control.modes * control.most_scenes) if STRATEGIES[config.strategy].diagnoses else 0
     counts["measure"] = (1 + most_blocks(config)) * (rounds.environments + controls) * rounds.rollouts
-    counts["band"] = 2 * rounds.environments * (rounds.most_rollouts - rounds.rollouts)
+    # after a training only an adaptive schedule asks, about modes
+    asks = config.schedule.kind == "adaptive" and STRATEGIES[config.strategy].diagnoses
+    counts["band"] = (1 + asks * most_blocks(config)) * rounds.environments * (rounds.most_rollouts - rounds.rollouts)
     return counts
 
 

@@ -87,15 +87,22 @@ def uniform(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
     return [Proposal(m, "novelty") for m in made[: ask.count]]
 
 
+def _identity(trial: Trial) -> tuple[str, tuple[int, int]]:
+    return trial.spec.scene_id, trial.key
+
+
 def in_band(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
     """Random edits of which those are kept whose success is likeliest to lie in the band, whatever the factor."""
     made = collect.random_variants(ask.run, ask.bases, batch, *ask.seed("in_band"), draw=_one_factor)
     n = ask.run.config.rounds.rollouts
     trials = [Trial(m.spec, (m.base.number, r)) for m in made for r in range(n)]
-    with rollouts.runner("band", ask.round_number, len(trials), "success of candidates") as rollout_fn:
-        outcomes = rollout_fn(trials)
-    batch.rolled += outcomes
-    counts = counts_of(outcomes, n)
+    # an earlier wave may have drawn the same scene, of the same base, so with the same noise
+    known = {_identity(o.trial): o for o in batch.rolled}
+    missing = [trial for trial in trials if _identity(trial) not in known]
+    with rollouts.runner("band", ask.round_number, len(missing), "success of candidates") as rollout_fn:
+        batch.rolled += rollout_fn(missing)
+    known = {_identity(o.trial): o for o in batch.rolled}
+    counts = counts_of([known[_identity(trial)] for trial in trials], n)
     ranked = sorted(range(len(made)), key=lambda i: (-band_probability(*counts[i]), i))
     return [Proposal(made[i], "novelty") for i in sorted(ranked[: ask.count])]
 
@@ -110,9 +117,10 @@ def mode_states(run: Run, round_number: int) -> tuple[list[ModeState], dict[str,
     measured, mastered = recall.measured_rounds(run.memory), run.config.allocation.mastered
     known: dict[str, tuple[Mode, Program]] = {}
     past: dict[str, tuple[Mode, Program]] = {}
-    values = {m.mode_id: learning_values(run.memory, m.mode_id) if remembers else [] for m in current_modes(run.memory, run.config.family)}
     status: dict[str, Status] = {}
-    for mode in current_modes(run.memory, run.config.family):
+    modes = current_modes(run.memory, run.config.family)
+    values = {m.mode_id: learning_values(run.memory, m.mode_id) if remembers else [] for m in modes}
+    for mode in modes:
         own = programs.get(mode.mode_id, [])
         if mode.status == "removed":
             program = recall.latest(own)

@@ -63,7 +63,7 @@ class Built:
 @dataclasses.dataclass
 class Batch:
     """made: valid variants. refused: reason to count. history: every failed check, for the engine's priors. rolled: rollouts that chose
-    among valid variants, in the order of ``made``."""
+    among valid variants, each once."""
 
     made: list[Made] = dataclasses.field(default_factory=list)
     refused: dict[str, int] = dataclasses.field(default_factory=dict)
