@@ -148,6 +148,7 @@ def default(preset: str = "cpu") -> Config:
                 "layers": 4,
                 "heads": 4,
                 "tokens": 4,  # leading actions of a chunk that are read: those that are carried out are enough
+                "early_ends": "fill",  # chunks that success cut short are completed by a candidate; or mask: read as short ones
                 "projection": "hl_gauss",  # of targets onto bins; or two_hot
                 "low": -2.0,  # range of targets, [-beta m, 1]
                 "high": 1.0,
@@ -371,6 +372,7 @@ ONE_OF: dict[str, tuple[str, ...]] = {
     "critic.gamma_unit": ("step", "chunk"),
     "critic.backup": ("max", "mean", "softmax", "log_mean_exp"),
     "memory.start_mode": ("live", "frozen"),
+    "critic.early_ends": ("fill", "mask"),
     "critic.projection": ("hl_gauss", "two_hot"),
     "critic.state_value": ("mean", "log_mean_exp"),
     "critic.relabel": ("shift", "reset"),

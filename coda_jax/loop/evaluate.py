@@ -72,7 +72,16 @@ def _evaluate(config: settings.Config, workdir: Path, folder: Path, commit: Comm
 
     if done.suites:
         print(f"done already: {', '.join(done.suites)}", flush=True)
-    evaluation.each_suite(config, folder, tuple(done.suites), state.ema, parts.encoder_of(), Catalogue.all(), store, guide=guides.committed_guide(config, workdir, commit))
+    evaluation.each_suite(
+        config,
+        folder,
+        tuple(done.suites),
+        state.ema,
+        parts.encoder_of(),
+        Catalogue.all(),
+        store,
+        guide=guides.committed_guide(config, workdir, commit),
+    )
     with MetricsWriter(folder / METRICS, 0) as metrics:
         for suite in config.evaluate.suites:
             own = done.suites[suite]

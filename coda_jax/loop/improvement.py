@@ -53,6 +53,7 @@ def critic_of(config: settings.Config) -> Critic:
         yaw_frame=policy.yaw_frame,
         multi_scale=policy.multi_scale,
         cumulative=policy.cumulative,
+        early_ends=chosen.early_ends,
     )
 
 
