@@ -259,6 +259,7 @@ class Arm:
 
         from coda_jax.learning import experience as table
         from coda_jax.learning.awr import WEIGHT_METRICS, decision_weights
+        from coda_jax.learning.shares import rounded
         from coda_jax.loop import improvement
 
         config, began = self.config, time.perf_counter()
@@ -297,7 +298,7 @@ class Arm:
         monitor["labelled_s"] = round(time.perf_counter() - began, 1)
         if config.awr.improve != "filtered":
             rows: list[dict[str, float]] = []
-            counts = improvement.weighted_counts(config.critic.shares, config.critic.batch)
+            counts = rounded(config.critic.shares, config.critic.batch)
             self.critic = improvement.train_critic(
                 config,
                 self.critic,

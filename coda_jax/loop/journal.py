@@ -43,7 +43,8 @@ class Commit:
 
     stage: that made it. done: finished stages. metrics_bytes: length of ``metrics.jsonl``. files: path in the run folder to SHA-256.
     checkpoint, critic: steps of the policy's and the critic's checkpoints, with the SHA-256 of their folders.
-    critic_round, critic_until: round whose critic was begun last, and the step at which it ends. next_seed: first scene seed that was not tried.
+    critic_round, critic_until: round whose critic was begun last, and the step at which it ends.
+    next_seed: first scene seed that was not tried.
     rejected: scenes by reason. accepted: valid scenes, the first ``used`` of which the planner tried. demos: certified demonstrations.
     planner: category to [successes, episodes]. causes: planner failures by cause. suites: evaluated ones, as "before/id".
     environments: of each round that has them. blocks: trainings finished in rounds. ended_rounds: rounds that the schedule has ended.
