@@ -11,8 +11,9 @@ import numpy as np
 from coda_jax.agents.base import Outcome
 from coda_jax.learning.records import EpisodeRecord, decisions
 from coda_jax.loop import demonstrations, seed_scenes
-from coda_jax.loop.rounds import measure, recall
 from coda_jax.loop.rounds import outcomes as stored
+from coda_jax.loop.rounds import recall
+from coda_jax.loop.rounds.measured import measured_scenes
 from coda_jax.loop.run import Run
 from coda_jax.memory.rows import Scene as SceneRow
 from coda_jax.scenes.families import read_goal
@@ -48,7 +49,7 @@ def gather(run: Run, round_number: int, seeds: int, weights: Mapping[str, float]
     """
     known = _Known(run, dict(weights or {}))
     found = _demonstrations(run, round_number, seeds, known)
-    untrained = {e.scene_id for n in range(1, round_number + 1) for e in measure.measured_scenes(run, n)[1]}
+    untrained = {e.scene_id for n in range(1, round_number + 1) for e in measured_scenes(run, n)[1]}
     for name in sorted(run.state.files):
         match = _ROLLOUTS.fullmatch(name)
         if match is None or int(match[1]) > round_number or (int(match[1]) == round_number and match[2].startswith("after")):

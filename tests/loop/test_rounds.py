@@ -24,7 +24,7 @@ from coda_jax.loop import workdir as folders
 from coda_jax.loop.experience import gather
 from coda_jax.loop.journal import read_commits
 from coda_jax.loop.rounds import collect, proposals
-from coda_jax.loop.rounds.measure import measured_scenes
+from coda_jax.loop.rounds.measured import measured_scenes
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.rounds.variants import Batch
 from coda_jax.loop.run import opened
