@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from coda_jax import runtime
-from coda_jax.agents.base import Case, Outcome, Trial
+from coda_jax.agents.base import Outcome, Trial
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.evaluation.trials import success_interval, success_rate
 from coda_jax.loop import cloning, demonstrations, parts
@@ -146,10 +146,3 @@ def _own_successes(run: Run, round_number: int, outcomes: list[Outcome]) -> str 
 
 def _identity(episode: Episode) -> tuple[str, tuple[int, int]]:
     return episode.spec.scene_id, episode.key
-
-
-def cases(run: Run, round_number: int) -> list[Case]:
-    """Every collected rollout of the round beside its base scene, in the order of the rollouts."""
-    scenes = recall.Scenes(run.memory)
-    path = run.folder / f"episodes/rollouts_r{round_number:02d}_collect.npz"
-    return [Case(scenes.base(o.trial.spec.scene_id), o) for o in stored.load(path, scenes.spec)]

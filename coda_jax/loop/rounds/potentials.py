@@ -15,8 +15,9 @@ from coda_jax.evaluation.terminal import Progress
 from coda_jax.loop import improvement, parts
 from coda_jax.loop.check_training import TrainingCheck
 from coda_jax.loop.own_programs import patiently
-from coda_jax.loop.rounds import collect, recall
 from coda_jax.loop.rounds import outcomes as stored
+from coda_jax.loop.rounds import recall
+from coda_jax.loop.rounds.cases import collected
 from coda_jax.loop.run import Finished, Run
 from coda_jax.memory.modes import current_modes
 from coda_jax.memory.programs import current_programs
@@ -84,7 +85,7 @@ class _Wanted:
 
 
 def _wanted(run: Run, round_number: int) -> list[_Wanted]:
-    cases = [case.outcome for case in collect.cases(run, round_number)]
+    cases = [case.outcome for case in collected(run, round_number)]
     failed = Counter(o.phase for o in cases if not o.success and o.phase)
     phase = max(PHASES, key=lambda p: (failed[p], -PHASES.index(p)))
     wanted = [_Wanted(None, "EXECUTION", phase, "", "# scenes that practise no mode", cases)]
