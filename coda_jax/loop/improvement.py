@@ -147,16 +147,22 @@ def train_critic(
 
 
 def shift_critic(
-    config: settings.Config, state: CriticState, experience: Experience, before: Experience, counts: Sequence[int], key: jax.Array
+    config: settings.Config,
+    state: CriticState,
+    experience: Experience,
+    before: Experience,
+    counts: Sequence[int],
+    key: jax.Array,
+    updates: int,
 ) -> CriticState:
-    """The critic of the table ``before`` carried over to the same table under refined potentials (critic/relabel.py)."""
+    """The critic of the table ``before`` carried over to the same table under refined potentials (critic/relabel.py), by ``updates``."""
     critic, training = critic_of(config), critic_training_of(config)
     if config.critic.relabel == "reset":
         return relabel.reset(critic, training, state)
     q = values_of(config, state.params, before).q
     wanted = relabel.shifted(q, before.phi, experience.phi, config.critic.beta)
     data = ((experience, jnp.asarray(counts, jnp.int32)), wanted)
-    count = jnp.asarray(config.critic.shift_steps, jnp.int32)
+    count = jnp.asarray(updates, jnp.int32)
     return relabel.shift_steps(critic, training, table.DrawValued(config.critic.batch), state, data, key, count)[0]
 
 

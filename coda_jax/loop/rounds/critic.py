@@ -112,7 +112,9 @@ def _carried_over(run: Run, round_number: int, judge: Judge, whole: Experience, 
     gathered = tables.records_of(run, round_number, now)
     old = improvement.relabelled(whole, [g.record for g in gathered], tables.labels_of(run, gathered, before), run.config.policy.chunk)
     key = key_of(run, round_number, _SHIFT)
-    return dataclasses.replace(judge, critic=improvement.shift_critic(run.config, judge.critic, whole, old, counts, key))
+    return dataclasses.replace(
+        judge, critic=improvement.shift_critic(run.config, judge.critic, whole, old, counts, key, run.config.critic.shift_steps)
+    )
 
 
 def _save(run: Run, round_number: int, judge: Judge, **changes: Any) -> None:
@@ -176,7 +178,9 @@ def _report(
     curve = calibration(decoded[own], realised[own], episode[own], _BINS)
     q = np.asarray(values.candidates)[:n][own]
     actor = improvement.actor_of(config, "sample")
-    choice = np.asarray(jax.nn.softmax(selection_logits(actor, jnp.asarray(q)), axis=-1))
+    logits = selection_logits(actor, q)  # numpy: how many decisions there are differs from round to round
+    choice = np.exp(logits - logits.max(-1, keepdims=True))
+    choice /= choice.sum(-1, keepdims=True)
     found = scale_doctor.joined(
         [
             scale_doctor.weight_scales(np.asarray(weights)[:n][own]),
