@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ml_collections import ConfigDict
 
+from coda_jax import combinations
 from coda_jax.bounds import AT_LEAST, AT_MOST, BELOW
 from coda_jax.runtime import InputError
 
@@ -133,6 +134,7 @@ def default(preset: str = "cpu") -> Config:
                 "demos": 2,  # certified demonstrations of each
                 "own": 64,  # most successful rollouts of the policy itself that a round learns from (filtered cloning)
                 "rollouts": 4,  # of each environment before and after the training
+                "practice": 2,  # of each environment that begin inside its demonstrations, where its training program asks for it
                 "most_rollouts": 16,  # of an environment of which fewer do not tell whether it lies in the band
                 "steps": 1500,  # updates between measurements; a round has one such block, or more under the schedule
                 "learning_rate": 3e-4,
@@ -264,9 +266,11 @@ def default(preset: str = "cpu") -> Config:
                     "demos": 4,
                     "own": 512,
                     "rollouts": 16,
+                    "practice": 8,
                     "steps": 5_000,
                     "learning_rate": 1e-4,
                 },
+                "critic": {"tokens": 8},
                 "lora": {"rank": 32},
                 "diagnose": {"failures": 128},
                 "engine": {"modes": 16, "rollouts": 4},
@@ -421,37 +425,7 @@ def validate(config: Config) -> None:
                 raise InputError(
                     f'config.{path} is "{one}"{hint}; use {"any" if isinstance(value, (list, tuple)) else "one"} of: {", ".join(choices)}'
                 )
-    if not config.evaluate.suites or len(set(config.evaluate.suites)) < len(config.evaluate.suites):
-        raise InputError(f"config.evaluate.suites is {config.evaluate.suites!r}; name at least one of {', '.join(SUITES)}, none twice")
-    if config.evaluate.executed > config.policy.chunk:
-        raise InputError(
-            f"config.evaluate.executed is {config.evaluate.executed}, but only config.policy.chunk = {config.policy.chunk} actions "
-            f"are predicted; lower the first or raise the second"
-        )
-    if config.allocation.novelty + config.allocation.replay > 1:
-        raise InputError(
-            f"config.allocation.novelty {config.allocation.novelty} and config.allocation.replay {config.allocation.replay} are shares of "
-            "one budget; together they must be at most 1"
-        )
-    if not 1 <= len(config.engine.levels) <= 100 or not all(0 < level <= 1 for level in config.engine.levels):
-        raise InputError(f"config.engine.levels is {config.engine.levels!r}; it must be 1 to 100 numbers above 0 and at most 1")
-    if config.schedule.most_updates % config.rounds.steps:
-        raise InputError(
-            f"config.schedule.most_updates is {config.schedule.most_updates}; it must be a multiple of config.rounds.steps, "
-            f"{config.rounds.steps}: a round trains in such blocks"
-        )
-    if config.rounds.most_rollouts < config.rounds.rollouts:
-        raise InputError(
-            f"config.rounds.most_rollouts is {config.rounds.most_rollouts}; it must be at least config.rounds.rollouts, "
-            f"{config.rounds.rollouts}"
-        )
-    if config.control.most_scenes < config.control.scenes:
-        raise InputError(
-            f"config.control.most_scenes is {config.control.most_scenes}; it must be at least config.control.scenes, "
-            f"{config.control.scenes}"
-        )
-    if config.clone.warmup >= config.clone.steps:
-        raise InputError(f"config.clone.warmup is {config.clone.warmup}; it must be below config.clone.steps ({config.clone.steps})")
+    combinations.check(config)
 
 
 def override(config: Config, path: str, text: str) -> None:

@@ -92,6 +92,7 @@ def init_spread() -> Spread:
     return Spread(sd=jnp.zeros(()), seen=jnp.zeros((), jnp.int32))
 
 
+@jax.jit
 def own_rows(experience: Experience) -> Array:
     """[n] bool: rows that begin a transition of the policy itself, not of a demonstration."""
     place = jnp.arange(experience.order.shape[0])

@@ -11,6 +11,7 @@ from coda_jax import runtime
 from coda_jax.evaluation.terminal import duration
 from coda_jax.loop import evaluation, parts, requirements
 from coda_jax.loop.journal import read_commits
+from coda_jax.loop.rounds import practice
 from coda_jax.loop.rounds.environments import WAVES
 from coda_jax.loop.rounds.rollouts import KEPT
 from coda_jax.loop.strategies import STRATEGIES
@@ -107,6 +108,8 @@ def round_rollouts(config: settings.Config) -> dict[str, int]:
         counts["choose"] = WAVES * rounds.bases * rounds.rollouts
     controls = min(rounds.environments, control.modes * control.most_scenes) if STRATEGIES[config.strategy].diagnoses else 0
     counts["measure"] = (1 + most_blocks(config)) * (rounds.environments + controls) * rounds.rollouts
+    if practice.wanted(config):
+        counts["practice"] = rounds.environments * rounds.practice
     # after a training only an adaptive schedule asks, about modes
     asks = config.schedule.kind == "adaptive" and STRATEGIES[config.strategy].diagnoses
     counts["band"] = (1 + asks * most_blocks(config)) * rounds.environments * (rounds.most_rollouts - rounds.rollouts)

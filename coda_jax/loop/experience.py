@@ -22,7 +22,7 @@ from coda_jax.sim.compile import token_index
 from coda_jax.sim.observe import scene_texts
 
 _SEEDS, _CERTIFIED = re.compile(r"episodes/demos_\d{4}\.npz"), re.compile(r"episodes/demos_r(\d{2})\.npz")
-_ROLLOUTS = re.compile(r"episodes/rollouts_r(\d{2})_(collect|control|before|after\d+)\.npz")
+_ROLLOUTS = re.compile(r"episodes/rollouts_r(\d{2})_(collect|control|before|practice|after\d+)\.npz")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,8 @@ def gather(run: Run, round_number: int, seeds: int, weights: Mapping[str, float]
     """Records for the training of a round, in the order of their files, those without a decision of the policy left out.
 
     demonstration: the first ``seeds`` seed demonstrations, and certified ones of this round and earlier ones. targeted: this round's
-    rollouts on scenes that practise a mode, before the training. control: its other rollouts. replay: rollouts of earlier rounds, and of
+    rollouts on scenes that practise a mode, before the training, those that begin inside
+    demonstrations too. control: its other rollouts. replay: rollouts of earlier rounds, and of
     this one on environments that repeat mastered modes. Control variants that are measured before and after a training are in none of
     them: they stay untrained. This round's rollouts after a training are left for the next round: all blocks of a round have one table.
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from coda_jax.learning import lora
-from coda_jax.learning.awr import decision_weights, init_spread, policy_steps
+from coda_jax.learning.awr import decision_weights, init_spread, own_rows, policy_steps
 from coda_jax.learning.critic import steps
 from coda_jax.learning.dataset import Dataset
 from coda_jax.learning.experience import Draw, refresh_candidates
@@ -64,6 +64,7 @@ def rehearse(run: Run, trajectory: Trajectory, params: Params, data: Dataset, wo
         old = improvement.relabelled(whole, [record], labels, policy.chunk)
         state = improvement.shift_critic(config, state, whole, old, tuple(share.tolist()), key, updates=0)
     values = improvement.values_of(config, state.params, whole)
+    own_rows(whole)
     weights, _, _ = decision_weights(improvement.awr_of(config), init_spread(), whole, values.advantage)
     if config.awr.improve == "frozen":
         return

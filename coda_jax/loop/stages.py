@@ -12,7 +12,7 @@ from coda_jax.evaluation.metrics import Moment
 from coda_jax.evaluation.records import records_name
 from coda_jax.loop import cloning, demonstrations, evaluation, guides, parts, seed_scenes, starting_memory
 from coda_jax.loop.journal import Commit, file_sha256
-from coda_jax.loop.rounds import collect, control, critic, diagnose, environments, measure, potentials, propose, training
+from coda_jax.loop.rounds import collect, control, critic, diagnose, environments, measure, potentials, practice, propose, training
 from coda_jax.loop.run import Finished, Run
 from coda_jax.loop.strategies import STRATEGIES
 
@@ -72,7 +72,9 @@ def _round(config: settings.Config, number: int) -> list[Stage]:
         works += [("diagnose", diagnose.run_stage), ("propose", propose.run_stage), ("control", control.run_stage)]
     works += [("environments", environments.run_stage), ("before", measure.run_before)]
     if parts.learns(config):
-        works += [("potentials", potentials.run_stage), ("critic", critic.run_stage)]
+        works += [("potentials", potentials.run_stage)]
+        works += [("practice", practice.run_stage)] if practice.wanted(config) else []
+        works += [("critic", critic.run_stage)]
     return [Stage(f"r{number}.{name}", f"round_{number}", functools.partial(work, round_number=number)) for name, work in works]
 
 
