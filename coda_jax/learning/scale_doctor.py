@@ -149,7 +149,7 @@ RULES: tuple[Rule, ...] = (
         "above",
         "ess_high",
         "ESS is {value:.3f} of n: AWR is plain cloning",
-        "lower it, or set awr.normalisation to std",
+        "lower it, or set awr.advantage_unit to std",
         "awr.temperature",
     ),
     Rule(
@@ -158,7 +158,7 @@ RULES: tuple[Rule, ...] = (
         "below",
         "ess_low",
         "ESS is {value:.3f} of n: a few decisions carry the whole update",
-        "raise it, or lower awr.weight_max",
+        "raise it, or lower awr.most_weight",
         "awr.temperature",
     ),
     Rule(
@@ -242,7 +242,7 @@ RULES: tuple[Rule, ...] = (
         "above",
         "drift",
         "the policy's chunks differ from the clone's {value:.2f} times as much as the clone's differ between decisions",
-        "lower it, or raise the weight of the drift guard",
+        "lower it, or raise awr.drift_weight",
         "rounds.learning_rate",
     ),
 )

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 
+from coda_jax.evaluation.metrics import METRICS, read_metrics
 from coda_jax.evaluation.terminal import warning_line
 from coda_jax.learning.scale_doctor import Measured, examine
 from coda_jax.loop.run import Run
+
+
+def logged(run: Run, name: str, first: int, last: int) -> list[dict[str, float]]:
+    """The committed ``train`` rows of a part after update ``first`` up to ``last``: those of an earlier process too, so that a stage that
+    was killed half-way measures what it would have measured."""
+    rows = read_metrics(run.folder / METRICS)
+    return [row for row in rows if row["kind"] == "train" and row["name"] == name and first < row["step"] <= last]
 
 
 def report(run: Run, part: str, round_number: int, measured: Measured) -> None:

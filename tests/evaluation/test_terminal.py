@@ -93,7 +93,7 @@ def test_a_scale_warning_is_one_line():
     (warning,) = examine(Measured(ess=0.998))
     assert terminal.warning_line("round 2, policy", warning) == (
         "round 2, policy: scale warning: ESS is 0.998 of n: AWR is plain cloning (above 0.95); "
-        "config.awr.temperature: lower it, or set awr.normalisation to std"
+        "config.awr.temperature: lower it, or set awr.advantage_unit to std"
     )
 
 

@@ -73,7 +73,8 @@ def rows_without_times(folder: Path) -> list[dict]:
 
 def test_every_stage_ran_once(whole):
     names = [r["name"] for r in read_metrics(whole / "metrics.jsonl") if r["kind"] == "stage"]
-    each = ["collect", "diagnose", "propose", "control", "environments", "before", "train1", "after1"]
+    each = ["collect", "diagnose", "propose", "control", "environments", "before"]
+    each += ["potentials", "practice", "critic", "train1", "after1"]
     rounds = [f"r{n}.{stage}" for n in (1, 2) for stage in each]
     assert names == ["scenes", "demonstrations", "clone", "evaluate.before", *rounds, "evaluate"]
     assert {r.moment for r in read_records(whole)} == {"before", "after"}

@@ -76,13 +76,11 @@ def run_stage(run: Run, round_number: int) -> Finished:
         judge = _carried_over(run, round_number, judge, whole, counts)
         _save(run, round_number, judge, critic_round=round_number, critic_until=int(judge.critic.step) + config.critic.steps)
     until, first = run.state.critic_until, run.state.critic_until - config.critic.steps
-    rows: list[dict[str, float]] = []
     with Progress(f"round {round_number}, critic", config.critic.steps, "updates") as progress:
         step = int(judge.critic.step)
         progress.skip(step - first)
 
         def show(step: int, row: dict[str, float]) -> None:
-            rows.append(row)
             progress.update(step - first, loss=row["loss"])
             run.metrics.write("train", name="critic", step=step, **row)
 
@@ -167,7 +165,7 @@ def _report(
     run: Run, round_number: int, state: CriticState, whole: Experience, values: Any, measured: dict[str, float], weights: Array
 ) -> None:
     """The critic's row in the log, and what the scale doctor says of it."""
-    config, n = run.config, int(whole.size)
+    config, n, step = run.config, int(whole.size), int(state.step)
     rule = improvement.critic_training_of(config).rule
     episode, own = np.asarray(whole.episode)[:n], np.asarray(own_rows(whole))[:n]
     if not own.any():
@@ -181,8 +179,11 @@ def _report(
     logits = selection_logits(actor, q)  # numpy: how many decisions there are differs from round to round
     choice = np.exp(logits - logits.max(-1, keepdims=True))
     choice /= choice.sum(-1, keepdims=True)
+    rows = scales.logged(run, "critic", step - config.critic.steps, step)
     found = scale_doctor.joined(
         [
+            scale_doctor.gradient_scales("critic", [row["gradient_norm"] for row in rows], config.critic.clip_norm),
+            scale_doctor.Measured(clipped=rows[-1]["clip_share"]),
             scale_doctor.weight_scales(np.asarray(weights)[:n][own]),
             scale_doctor.candidate_scales(choice),
             scale_doctor.discount_scales(
@@ -194,7 +195,7 @@ def _report(
     run.metrics.write(
         "critic",
         round=round_number,
-        step=int(state.step),
+        step=step,
         decisions=int(own.sum()),
         rows=n,
         calibration=[dataclasses.astuple(b) for b in curve],

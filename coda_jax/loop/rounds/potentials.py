@@ -24,7 +24,7 @@ from coda_jax.memory.programs import current_programs
 from coda_jax.memory.rows import Program, program_id_of
 from coda_jax.memory.store import Memory
 from coda_jax.programs.sandbox import Sandbox
-from coda_jax.programs.training.gates import Demonstrated, GateError, constructed
+from coda_jax.programs.training.gates import GateError, constructed
 from coda_jax.programs.training.measured import MeasuredProgress, measure
 from coda_jax.programs.training.program import AnyProgram, SparseProgram, TrainingProgram, evaluate_training, to_program
 from coda_jax.scenes.families import PHASES
@@ -107,7 +107,7 @@ def _wanted(run: Run, round_number: int) -> list[_Wanted]:
 def run_stage(run: Run, round_number: int) -> Finished:
     """Compile what is missing, refine what is there."""
     known = {p.mode_id: p for p in sorted(_training(run.memory), key=lambda p: (p.round, p.program_id)) if p.status == "active"}
-    demonstrations = TrainingCheck(run.config).demonstrations
+    gates = TrainingCheck(run.config)
     rows: list[Program] = []
     wanted = _wanted(run, round_number)
     with (
@@ -115,14 +115,12 @@ def run_stage(run: Run, round_number: int) -> Finished:
         Progress(f"round {round_number}, potentials", len(wanted), "programs") as progress,
     ):
         for want in wanted:
-            rows += _made(run, round_number, want, known.get(want.mode_id), demonstrations, sandbox)
+            rows += _made(run, round_number, want, known.get(want.mode_id), gates, sandbox)
             progress.advance()
     return Finished({"done": len(wanted), "unit": "programs"}, rows)
 
 
-def _made(
-    run: Run, round_number: int, want: _Wanted, known: Program | None, demonstrations: Sequence[Demonstrated], sandbox: Sandbox
-) -> list[Program]:
+def _made(run: Run, round_number: int, want: _Wanted, known: Program | None, gates: TrainingCheck, sandbox: Sandbox) -> list[Program]:
     """Rows of memory: the program that is new, and the one that it replaces."""
     compiler, progress = improvement.compiler_of(run.config), None
     old = None if known is None else patiently(sandbox, lambda: evaluate_training(known.text, sandbox))
@@ -134,13 +132,13 @@ def _made(
         text, repairs = compiler.compile(want.factor, want.phase, want.cause), ()
         program = patiently(sandbox, lambda: evaluate_training(text, sandbox))
         if isinstance(program, TrainingProgram):
-            built = constructed(program, demonstrations)
+            built = constructed(program, gates.demonstrations)
             program, repairs = built.program, built.repairs
     else:
         program, repairs = old, ()
         if run.config.potential.refine and isinstance(old, TrainingProgram):
             progress = _progress(run, old, want.outcomes)
-            program, repairs = _refined(run, old, progress, demonstrations, sandbox)
+            program, repairs = _refined(run, old, progress, gates, sandbox)
     _log(run, round_number, want, program, repairs, progress, changed=program != old)
     if program == old:
         return []
@@ -161,7 +159,7 @@ def _progress(run: Run, program: TrainingProgram, outcomes: Sequence[Outcome]) -
 
 
 def _refined(
-    run: Run, program: TrainingProgram, progress: MeasuredProgress | None, demonstrations: Sequence[Demonstrated], sandbox: Sandbox
+    run: Run, program: TrainingProgram, progress: MeasuredProgress | None, gates: TrainingCheck, sandbox: Sandbox
 ) -> tuple[TrainingProgram, tuple[str, ...]]:
     """The program mended where rollouts stop, or as it was where the mended one does not pass the gates."""
     if progress is None:
@@ -170,7 +168,7 @@ def _refined(
     mended = patiently(sandbox, lambda: evaluate_training(text, sandbox))
     assert isinstance(mended, TrainingProgram), "a potential stays one"
     try:
-        built = constructed(mended, demonstrations)
+        built = constructed(mended, gates.demonstrations)
     except GateError as error:
         run.say(f"a refinement was refused: {error}")
         return program, ()
