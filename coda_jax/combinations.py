@@ -11,8 +11,8 @@ SOURCES = 4  # of experience: demonstrations, targeted, control, replay
 LEAST_DEMONSTRATIONS = 0.25  # of a batch of the policy, beside weighted decisions
 
 
-def check(config: Any) -> None:
-    """Refuse such settings; each of them lies within its own limits.
+def check(config: Any, trains: bool) -> None:
+    """Refuse such settings; each of them lies within its own limits. trains: False where a finished policy is only evaluated.
 
     Raises:
       InputError: it names the settings, their values and what to change.
@@ -28,6 +28,8 @@ def check(config: Any) -> None:
     if config.clone.warmup >= config.clone.steps:
         raise InputError(f"config.clone.warmup is {config.clone.warmup}; it must be below config.clone.steps ({config.clone.steps})")
     _check_rounds(config)
+    if config.rounds.count and config.awr.improve != "filtered" and (trains or config.actor.evaluate != "policy"):
+        _check_read(config)
     _check_critic(config)
     _check_improvement(config)
 
@@ -57,13 +59,17 @@ def _check_rounds(config: Any) -> None:
         )
 
 
-def _check_critic(config: Any) -> None:
+def _check_read(config: Any) -> None:
     critic, executed, chunk = config.critic, config.evaluate.executed, config.policy.chunk
     if not executed <= critic.tokens <= chunk:
         raise InputError(
             f"config.critic.tokens is {critic.tokens}; it must lie between config.evaluate.executed, {executed}, and config.policy.chunk, "
             f"{chunk}: the critic reads at least what is carried out of a chunk"
         )
+
+
+def _check_critic(config: Any) -> None:
+    critic = config.critic
     if critic.width % critic.heads:
         raise InputError(f"config.critic.width is {critic.width}; it must be a multiple of config.critic.heads, {critic.heads}")
     if not critic.low < critic.high:

@@ -393,8 +393,8 @@ ONE_OF: dict[str, tuple[str, ...]] = {
 }
 
 
-def validate(config: Config) -> None:
-    """Refuse values out of range and combinations that cannot work.
+def validate(config: Config, trains: bool = True) -> None:
+    """Refuse values out of range and combinations that cannot work; ``trains`` as in combinations.check.
 
     Raises:
       InputError: it names the setting, its value and the valid ones.
@@ -425,7 +425,7 @@ def validate(config: Config) -> None:
                 raise InputError(
                     f'config.{path} is "{one}"{hint}; use {"any" if isinstance(value, (list, tuple)) else "one"} of: {", ".join(choices)}'
                 )
-    combinations.check(config)
+    combinations.check(config, trains)
 
 
 def override(config: Config, path: str, text: str) -> None:

@@ -196,7 +196,7 @@ def _resolve_config(values: flags.FlagValues, overrides: list[tuple[str, str | N
                 raise InputError(f"--config.{key} needs a value: --config.{key}={dict(settings.leaves(config))[key]}")
             text = "true"
         settings.override(config, key, text)
-    settings.validate(config)
+    settings.validate(config, trains=values.mode != "evaluate")
     return config
 
 

@@ -116,6 +116,7 @@ def test_override_parses_by_type(path, text, value):
 def test_out_of_range_is_refused(path, text):
     config = settings.default()
     settings.override(config, path, text)
+    config.rounds.count = 1
     with pytest.raises(InputError, match=f"config.{path} is"):
         settings.validate(config)
 
@@ -160,6 +161,16 @@ def test_executed_cannot_exceed_the_chunk():
     config.evaluate.executed = config.policy.chunk + 1
     with pytest.raises(InputError, match=r"config\.policy\.chunk"):
         settings.validate(config)
+
+
+def test_a_critic_that_is_not_asked_sets_no_limit_to_an_evaluation():
+    config = settings.default()
+    config.rounds.count, config.evaluate.executed = 1, 8
+    settings.validate(config, trains=False)
+    config.actor.evaluate = "argmax"
+    for trains in (True, False):
+        with pytest.raises(InputError, match=r"config\.critic\.tokens is 4; it must lie between config\.evaluate\.executed, 8"):
+            settings.validate(config, trains)
 
 
 def test_the_band_takes_no_fewer_rollouts_than_measuring():

@@ -118,7 +118,7 @@ def round_rollouts(config: settings.Config) -> dict[str, int]:
 
 def most_blocks(config: settings.Config) -> int:
     """Trainings of one round, at most; each is followed by a measurement."""
-    return config.schedule.most_updates // config.rounds.steps
+    return 1 if config.awr.improve == "frozen" else config.schedule.most_updates // config.rounds.steps
 
 
 def _round_lines(config: settings.Config, each_round: dict[str, int]) -> list[str]:

@@ -53,7 +53,8 @@ def run(config: settings.Config, workdir: Path, dry_run: bool) -> None:
 def _evaluate(config: settings.Config, workdir: Path, folder: Path, commit: Commit) -> None:
     state = cloning.committed_state(config, workdir, commit)
     folder.mkdir(parents=True, exist_ok=True)
-    done = Evaluated.of(folder, commit.checkpoint_sha256)
+    chooses = config.actor.evaluate != "policy" and commit.critic is not None
+    done = Evaluated.of(folder, commit.checkpoint_sha256 + (f"+{commit.critic_sha256}" if chooses else ""))
     done.store(folder)  # what no longer counts is forgotten before its files go
     for suite in config.evaluate.suites:
         if suite not in done.suites:

@@ -151,6 +151,8 @@ def _decide(
     after: dict[str, int],
 ) -> schedule.Decision:
     config, n = run.config, run.config.rounds.rollouts
+    if config.awr.improve == "frozen":  # further blocks would change nothing
+        return schedule.Decision(True, "the policy is frozen, only its critic has learned")
     modes = {mode_id: [e.scene_id for e in own] for mode_id, own in _by_mode(environments).items()}
     updates = block * config.rounds.steps
     if config.schedule.kind == "fixed":
