@@ -204,10 +204,10 @@ def test_rollouts_begin_inside_the_demonstrations_of_a_mode_that_asks_for_it(con
         specs = {t.spec.scene_id: t.spec for t in practice.trials_of(job, 2)}
         outcomes = stored.load(folder / path, specs.__getitem__)
         for outcome in outcomes:
-            given = outcome.trial.prefix
-            assert given is not None and 0 < len(given) <= len(shown[outcome.trial.spec.scene_id].executed)
-            np.testing.assert_array_equal(given, shown[outcome.trial.spec.scene_id].executed[: len(given)])
-            assert outcome.phase != "approach"  # which the demonstration has met
+            given, demo = outcome.trial.prefix, shown[outcome.trial.spec.scene_id]
+            assert given is not None and 0 < len(given) <= len(demo.executed) and outcome.recorded is not None
+            np.testing.assert_array_equal(given, demo.executed[: len(given)])
+            np.testing.assert_array_equal(outcome.recorded.views.pos[: len(given) + 1], demo.views.pos[: len(given) + 1])
         found = [g for g in gather(job, 2, seeds=0) if g.record.prefix]
         assert len(found) == sum(o.recorded is not None and o.steps > o.recorded.prefix and not o.health for o in outcomes) > 0
         assert {(g.record.source, g.mode_id) for g in found} == {("targeted", mode)}
