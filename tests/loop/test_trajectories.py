@@ -90,6 +90,16 @@ def test_demonstrations_killed_at_every_commit_end_the_same(unbroken, tmp_path):
         assert_equal(some, others)
 
 
+def test_trajectories_of_another_scene_are_refused(tmp_path):
+    run = Bare(tmp_path, 3)
+    with pytest.raises(KeyboardInterrupt):
+        certified(run)
+    run.begin()
+    others = [sample_spec(run.train, "pick_place", "id", "train", seed) for seed in range(4, 8)]
+    with pytest.raises(InputError, match="no trajectories of this run"):
+        certify(run, others, 2, 100, parts.noise_of(run.config), "demonstrations")
+
+
 def test_physics_are_counted_as_the_simulator_counts_them(tmp_path):
     run = Bare(tmp_path, None)
     sim = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.train))
