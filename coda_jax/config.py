@@ -157,7 +157,7 @@ def default(preset: str = "cpu") -> Config:
                 "smoothing": 0.75,  # standard deviation of hl_gauss, in bins
                 "gamma": 0.99,
                 "gamma_unit": "step",  # step: discounts every control step; chunk: every decision
-                "beta": 0.25,  # weight of the potential: beta m is then the worth of success, 1; at 0.5 a short training does not unlearn it
+                "beta": 0.25,  # weight of the potential; beta m is then what success is worth, 1
                 "backup": "mean",  # value of a state from its candidates
                 "backup_temperature": 0.1,  # of softmax and log_mean_exp, in units of value
                 "state_value": "mean",  # V of advantages, from the candidates; or log_mean_exp
