@@ -30,8 +30,7 @@ _ARMS = flags.DEFINE_list("arms", [], "Arms to run, all when empty.")
 _SCENES = flags.DEFINE_integer("scenes", 64, "Scenes of the set.", lower_bound=4)
 _ROLLOUTS = flags.DEFINE_integer("rollouts", 4, "Rollouts of each scene in each iteration.", lower_bound=1)
 _ITERATIONS = flags.DEFINE_integer("iterations", 3, "Iterations of rollouts and training.", lower_bound=1)
-_UPDATES = flags.DEFINE_integer("updates", 1000, "Policy updates of an iteration.", lower_bound=1)
-_EVERY = flags.DEFINE_integer("every", 500, "Policy updates between evaluations.", lower_bound=1)
+_UPDATES = flags.DEFINE_integer("updates", 750, "Policy updates of an iteration.", lower_bound=1)
 _TABLES = flags.DEFINE_bool("tables", False, "Print the tables of the results that are there and stop.")
 
 # settings that differ from the default
@@ -46,6 +45,7 @@ ARMS: dict[str, dict[str, str]] = {
 }
 MAIN = ("full", "sparse", "task_text", "frozen", "filtered")
 LOW, HIGH = 0.2, 0.6  # success of the clone on the set
+_MIDWAY = 25  # scenes of each suite that are rolled out between iterations
 EVALUATED = 4  # fresh rollouts of each scene of the set
 
 
@@ -125,18 +125,17 @@ class Arm:
         import jax
 
         from coda_jax.learning.awr import init_spread
-        from coda_jax.learning.steps import init_state
         from coda_jax.loop import cloning, improvement, parts
         from coda_jax.loop.rounds.training import training_of
 
         self.bench, self.name, self.seed = bench, name, seed
         self.config = configured(bench.run.config, name, seed)
-        self.policy, self.training = (
-            parts.policy_of(self.config),
-            dataclasses.replace(training_of(bench.run), steps=_ITERATIONS.value * _UPDATES.value),
-        )
+        self.policy = parts.policy_of(self.config)
+        rate = training_of(bench.run)  # each iteration is a block of its own, as in a round
+        self.training = dataclasses.replace(rate, steps=_UPDATES.value, warmup=min(rate.warmup, _UPDATES.value - 1))
+        self.updates = 0
         self.clone = cloning.trained(bench.run).ema
-        self.state = init_state(self.policy, self.training, jax.tree.map(jax.numpy.copy, self.clone))
+        self.params = self.clone
         self.critic = improvement.start_critic(self.config, self.clone, self.config.seed)
         self.spread, self.key = init_spread(), jax.random.key(self.config.seed)
         self.programs: dict[str, Any] = {}  # diagnosed phase to program
@@ -155,8 +154,7 @@ class Arm:
         if mode != "policy":
             actor, critic = improvement.actor_of(self.config, mode), improvement.critic_of(self.config)
             guide = evaluation.Guide(actor, critic, self.critic.params, self.program_of, self.fallback())
-        params = self.state.ema if int(self.state.step) else self.clone
-        sim, act = evaluation.acting(self.policy, params, sim, self.bench.run.everything, guide)
+        sim, act = evaluation.acting(self.policy, self.params, sim, self.bench.run.everything, guide)
         run, config = self.bench.run, self.config
         runner = TrialRunner(
             sim,
@@ -187,28 +185,37 @@ class Arm:
         trials = [Trial(b.spec, (b.number, repeat)) for b in self.bench.scenes for repeat in range(repeats)]
         return self.outcomes(trials, stream, mode, record, self.bench.base)
 
-    def on_suites(self, mode: str) -> dict[str, list[int]]:
-        """Suite to successes (0 or 1) of each scene, with the same noise for every arm of a seed."""
+    def on_suites(self, mode: str, most: int | None) -> dict[str, list[int]]:
+        """Suite to successes (0 or 1) of its first ``most`` scenes, with the same noise for every arm of a seed."""
         from coda_jax.agents.base import Trial
         from coda_jax.loop import evaluation
 
         found = {}
         for i, (suite, specs) in enumerate(evaluation.chosen_scenes(self.config).items()):
-            trials = [Trial(spec, (1_000_000 * (i + 1) + n, 0)) for n, spec in enumerate(specs)]
+            trials = [Trial(spec, (1_000_000 * (i + 1) + n, 0)) for n, spec in enumerate(specs[:most])]
             found[suite] = [int(o.success and not o.health) for o in self.outcomes(trials, 7, mode, False, self.bench.suite_base)]
         return found
 
-    def evaluate(self, updates: int, modes: Sequence[str] = ("policy",)) -> None:
+    def evaluate(self, updates: int, modes: Sequence[str] = ("policy",), most: int | None = None) -> None:
         for mode in modes:
             outcomes = self.on_set(5, mode)
-            suites = self.on_suites(mode)
+            suites = self.on_suites(mode, most) if mode != "average" else {}
             by = Counter()
             for o in outcomes:
                 by[o.trial.key[0]] += int(o.success and not o.health)
             row = {"updates": updates, "mode": mode, "set": [by[b.number] for b in self.bench.scenes], "suites": suites}
             self.curve.append(row)
-            held = sum(sum(v) for v in suites.values()) / sum(len(v) for v in suites.values())
-            say(f"{self.name}/{self.seed} {updates} {mode}: set {sum(by.values())}/{len(outcomes)}, validation {100 * held:.1f} %")
+            k, n = sum(sum(v) for v in suites.values()), sum(len(v) for v in suites.values())
+            say(f"{self.name}/{self.seed} {updates} {mode}: set {sum(by.values())}/{len(outcomes)}, validation {k}/{n}")
+
+    def begin(self) -> None:
+        """The clone before anything was learned, which all arms of a seed share."""
+        path = self.bench.folder / f"clone_{self.seed}.json"
+        if path.exists():
+            self.curve.append(json.loads(path.read_text()))
+            return
+        self.evaluate(0)
+        path.write_text(json.dumps(self.curve[0]))
 
     def compile(self, failed: dict[int, str]) -> None:
         """Programs of the phases in which scenes fail; a scene keeps the phase of its latest failures."""
@@ -285,8 +292,7 @@ class Arm:
 
         labels = improvement.labels_of(records, [program_scene(s, self.bench.run.everything) for s in specs], programs)
         whole = improvement.build(config, records, labels, self.bench.run.encoder)
-        params = self.state.ema if int(self.state.step) else self.clone
-        whole = table.refresh_candidates(self.policy, params, whole, jax.random.fold_in(key, 1))
+        whole = table.refresh_candidates(self.policy, self.params, whole, jax.random.fold_in(key, 1))
         monitor: dict[str, Any] = {
             "iteration": number,
             "rows": int(whole.size),
@@ -321,6 +327,8 @@ class Arm:
             self.update(awr, whole, weights, key, number, monitor)
         monitor["wall_s"] = round(time.perf_counter() - began, 1)
         self.monitors.append(monitor)
+        shown = {k: round(v, 3) for k, v in monitor.items() if isinstance(v, float)}
+        say(f"{self.name}/{self.seed} iteration {number}: {shown}, {monitor.get('weights')}, {monitor.get('policy')}")
         self.past = own
         self._numbers = [o.trial.key[0] for o in outcomes if o.steps] + self.past_numbers()
 
@@ -332,32 +340,30 @@ class Arm:
         import jax.numpy as jnp
 
         from coda_jax.learning.awr import METRICS, policy_steps
+        from coda_jax.learning.steps import init_state
         from coda_jax.loop import cloning
 
         run = self.bench.run
         data = cloning.dataset(run.config, [s.demonstration for s in self.bench.stored], run.encoder)
         words = cloning.language(run.config, run.train, run.encoder)
         counts = jnp.asarray(awr.counts(self.training.batch), jnp.int32)
-        done = number * _UPDATES.value
-        while done < (number + 1) * _UPDATES.value:
-            count = min(_EVERY.value, (number + 1) * _UPDATES.value - done)
-            self.state, row = policy_steps(
-                self.policy,
-                self.training,
-                awr,
-                self.state,
-                data,
-                whole,
-                counts,
-                weights,
-                self.clone,
-                words,
-                jax.random.fold_in(key, 3),
-                jnp.asarray(count, jnp.int32),
-            )
-            done += count
-            monitor["policy"] = dict(zip(METRICS, np.asarray(row).tolist(), strict=True))
-            self.evaluate(done)
+        state = init_state(self.policy, self.training, jax.tree.map(jnp.copy, self.params))
+        state, row = policy_steps(
+            self.policy,
+            self.training,
+            awr,
+            state,
+            data,
+            whole,
+            counts,
+            weights,
+            self.clone,
+            words,
+            jax.random.fold_in(key, 3),
+            jnp.asarray(_UPDATES.value, jnp.int32),
+        )
+        self.params, self.updates = state.ema, self.updates + _UPDATES.value
+        monitor["policy"] = dict(zip(METRICS, np.asarray(row).tolist(), strict=True))
 
     def judge(self, whole: Any, number: int) -> dict[str, Any]:
         """Calibration of the critic on the policy's own decisions, and its candidates' values for the agreement with other critics."""
@@ -428,13 +434,121 @@ def words_of(spec: Any, catalogue: Any) -> tuple[tuple[tuple[str | None, ...], s
 def run_arm(bench: Bench, name: str, seed: int) -> dict[str, Any]:
     began = time.perf_counter()
     arm = Arm(bench, name, seed)
-    arm.evaluate(0)
+    arm.begin()
     for number in range(_ITERATIONS.value):
         arm.iterate(number)
         arm.past = [(dataclasses.replace(r, source="replay"), s) for r, s in arm.past]
+        last = number + 1 == _ITERATIONS.value
+        if arm.config.awr.improve != "frozen":
+            arm.evaluate(arm.updates, most=None if last else _MIDWAY)
+        elif not last:
+            arm.evaluate(arm.updates, ("argmax",), _MIDWAY)
     if arm.config.awr.improve != "filtered":
-        arm.evaluate(int(arm.state.step), ("argmax", "average"))
+        arm.evaluate(arm.updates, ("argmax", "average"))
     return arm.result() | {"wall_s": round(time.perf_counter() - began, 1)}
+
+
+def _final(row: dict[str, Any]) -> dict[str, Any]:
+    """What the arm is judged by: its policy after the last update; the choice of the best candidate where the policy is frozen."""
+    mode = "argmax" if row["arm"] == "frozen" else "policy"
+    return [point for point in row["curve"] if point["mode"] == mode and "suites" in point][-1]
+
+
+def _compared(rows: Sequence[dict[str, Any]], value: Any) -> str:
+    """Mean over scenes of the change from the clone, seeds averaged per scene, with its 95 % interval."""
+    from coda_jax.evaluation.statistics import paired_difference
+
+    changes = np.mean([np.asarray(value(_final(r))) - np.asarray(value(r["curve"][0])) for r in rows], 0)
+    d = paired_difference(changes)
+    return f"{100 * d.mean:+.1f} ({100 * d.low:+.1f} .. {100 * d.high:+.1f})"
+
+
+def _scenes_of(point: dict[str, Any]) -> np.ndarray:
+    return np.asarray(point["set"]) / EVALUATED
+
+
+def _suite(name: str) -> Any:
+    return lambda point: np.asarray(point["suites"][name], float)
+
+
+def _held_out(point: dict[str, Any]) -> np.ndarray:
+    return np.concatenate([np.asarray(v, float) for v in point["suites"].values()])
+
+
+def tables(results: Sequence[dict[str, Any]], folder: Path) -> str:
+    """Success by arm with paired changes, the course of training, what the monitors say, agreement with the sparse critic."""
+    if not results:
+        return "no results yet"
+    by: dict[str, list[dict[str, Any]]] = {}
+    for row in results:
+        by.setdefault(row["arm"], []).append(row)
+    names = list(results[0]["curve"][0]["suites"])
+    lines = ["Change from the clone in points, 95 %, paired by scene", ""]
+    lines += ["| arm | seeds | set | validation | " + " | ".join(names) + " | minutes |", "|---" * (5 + len(names)) + "|"]
+    for arm, rows in by.items():
+        cells = [_compared(rows, _scenes_of), _compared(rows, _held_out), *(_compared(rows, _suite(n)).split(" ")[0] for n in names)]
+        minutes = np.mean([r["wall_s"] for r in rows]) / 60
+        lines.append(f"| `{arm}` | {len(rows)} | " + " | ".join(cells) + f" | {minutes:.1f} |")
+    start = results[0]["curve"][0]
+    lines += [
+        "",
+        f"The clone: {100 * _scenes_of(start).mean():.1f} % on the set, {100 * _held_out(start).mean():.1f} % on validation (seed 0)",
+    ]
+    lines += ["", "Success on the set, %, by updates and actor (mean over seeds)", ""]
+    for arm, rows in by.items():
+        points: dict[tuple[int, str], list[float]] = {}
+        for row in rows:
+            for point in row["curve"]:
+                points.setdefault((point["updates"], point["mode"]), []).append(100 * float(_scenes_of(point).mean()))
+        lines.append(f"- `{arm}`: " + ", ".join(f"{u} {mode} {np.mean(v):.1f}" for (u, mode), v in points.items()))
+    lines += ["", "| arm | calibration error | correlation with returns | sd of candidates | ESS | weights: success, failure | drift |"]
+    lines += ["|---" * 7 + "|"]
+    for arm, rows in by.items():
+        last = [row["monitors"][-1] for row in rows]
+
+        def mean(*path: str, rows: list[dict[str, Any]] = last) -> str:
+            found = []
+            for row in rows:
+                value: Any = row
+                for name in path:
+                    value = value.get(name) if isinstance(value, dict) else None
+                if value is not None:
+                    found.append(float(value))
+            return f"{np.mean(found):.3f}" if found else "-"
+
+        advantages = f"{mean('advantage_success')}, {mean('advantage_failure')}"
+        cells = (
+            mean("calibration_error"),
+            mean("correlation"),
+            mean("candidate_sd"),
+            mean("weights", "ess"),
+            advantages,
+            mean("policy", "drift"),
+        )
+        lines.append(f"| `{arm}` | " + " | ".join(cells) + " |")
+    lines += ["", *_agreements(by, folder)]
+    return "\n".join(lines)
+
+
+def _agreements(by: dict[str, list[dict[str, Any]]], folder: Path) -> list[str]:
+    """Share of decisions of the first iteration, whose rollouts and candidates all arms of a seed share, with the sparse critic's choice."""
+    from coda_jax.learning.critic.monitor import agreement
+
+    lines = []
+    for arm, rows in by.items():
+        found = []
+        for row in rows:
+            paths = [folder / f"q_{name}_{row['seed']}_0.npz" for name in (arm, "sparse")]
+            if arm != "sparse" and all(path.exists() for path in paths):
+                own, sparse = (np.load(path)["q"] for path in paths)
+                if own.shape == sparse.shape:
+                    found.append(agreement(own, sparse))
+        if found:
+            share, chance = np.mean([a.share for a in found]), found[0].chance
+            lines.append(
+                f"- `{arm}` chooses the sparse critic's candidate in {100 * share:.1f} % of decisions (chance {100 * chance:.0f} %)"
+            )
+    return lines
 
 
 def main(arguments: list[str]) -> None:
@@ -465,9 +579,7 @@ def main(arguments: list[str]) -> None:
                         row = run_arm(bench, name, seed)
                         with (folder / "results.jsonl").open("a") as file:
                             file.write(json.dumps(row) + "\n")
-    for row in read(folder):
-        last = row["curve"][-1]
-        print(row["arm"], row["seed"], row["wall_s"], sum(last["set"]), {k: sum(v) for k, v in last["suites"].items()})
+    print(tables(read(folder), folder))
 
 
 if __name__ == "__main__":
