@@ -70,7 +70,7 @@ def rehearse(run: Run, trajectory: Trajectory, params: Params, data: Dataset, wo
         return
     training = training_of(run)
     share = jnp.asarray((training.batch, *counts), jnp.int32)
-    policy_steps(
+    trained, _ = policy_steps(
         policy,
         training,
         improvement.awr_of(config),
@@ -84,3 +84,4 @@ def rehearse(run: Run, trajectory: Trajectory, params: Params, data: Dataset, wo
         key,
         jnp.asarray(0, jnp.int32),
     )
+    lora.merged(trained.ema)
