@@ -11,9 +11,10 @@ from coda_jax import main as command_line
 from coda_jax.evaluation.metrics import read_metrics, read_summary
 from coda_jax.loop import coevolve, demonstrations, improvement, parts
 from coda_jax.loop.check_training import TrainingCheck
+from coda_jax.loop.estimate import most_blocks
 from coda_jax.loop.experience import gather
 from coda_jax.loop.journal import read_commits
-from coda_jax.loop.rounds import critic, practice
+from coda_jax.loop.rounds import critic, measure, practice
 from coda_jax.loop.rounds import outcomes as stored
 from coda_jax.loop.run import opened
 from coda_jax.loop.stages import next_stage, run_stage
@@ -240,6 +241,18 @@ def test_a_practice_killed_at_every_rollout_ends_the_same(config, grasping, tmp_
     assert first.files == second.files
     with Memory.reading(folder / FILE) as a, Memory.reading(again / FILE) as b:
         assert a.rows(Episode) == b.rows(Episode)
+
+
+def test_a_frozen_policy_has_one_block(config, copy):
+    other = config.copy_and_resolve_references()
+    other.schedule.kind, other.schedule.most_updates = "fixed", 2 * other.rounds.steps
+    ended = []
+    for improve in ("awr", "frozen"):
+        other.awr.improve = improve
+        with opened(other, copy) as job:
+            ended.append(measure._decide(job, 2, 1, [], set(), {}, {}).start)
+    assert ended == [False, True]
+    assert most_blocks(other) == 1
 
 
 def test_start_states_are_asked_for_by_settings_and_programs(config, whole):
