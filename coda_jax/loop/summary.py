@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Sequence
 
-from coda_jax.evaluation.metrics import METRICS, Summary, Targeting, read_metrics
+from coda_jax.evaluation.metrics import METRICS, Calibration, Summary, Targeting, read_metrics
 from coda_jax.evaluation.records import EvalRecord, tally
 from coda_jax.loop.run import Run
 from coda_jax.memory.rows import ControlTest, Mode
@@ -28,6 +28,7 @@ def summary_of(run: Run, records: Sequence[EvalRecord]) -> Summary:
         diagnoses=dict(sorted(verdicts.items())),
         modes=[_modes(run.memory, number) for number in range(1, rounds + 1)],
         targeting=_targeting(run, rounds),
+        critic=_critic(run, rounds),
     )
 
 
@@ -45,6 +46,11 @@ def _targeting(run: Run, rounds: int) -> list[Targeting]:
     rows = {row["round"]: row for row in read_metrics(run.folder / METRICS) if row["kind"] == "targeting"}
     found = [rows[number] for number in range(1, rounds + 1)]
     return [Targeting(row["environments"], row["exact"], row["share"]) for row in found]
+
+
+def _critic(run: Run, rounds: int) -> list[Calibration]:
+    rows = {row["round"]: row for row in read_metrics(run.folder / METRICS) if row["kind"] == "critic" and row["round"] <= rounds}
+    return [Calibration(n, rows[n]["decisions"], rows[n]["calibration_error"]) for n in sorted(rows)]
 
 
 def _modes(memory: Memory, round_number: int) -> dict[str, int]:

@@ -11,13 +11,13 @@ from coda_jax.evaluation.report.panels import Calibrated, Curve
 
 _MOST_ROUNDS = 12  # the latest ones are shown
 _BLUE, _ORANGE, _TEAL = "#2563eb", "#c2410c", "#0f766e"
-# field of the "train" rows, its name in words, its colour; one panel each; shares have a fixed axis
-_CURVES: tuple[tuple[tuple[tuple[str, str, str], ...], float | None], ...] = (
-    ((("loss", "loss, nats", _BLUE), ("entropy", "entropy of the prediction", _TEAL)), None),
-    ((("clip_share", "targets clipped", _BLUE), ("edge_mass", "mass in the edge bins", _ORANGE)), None),
-    ((("effective_candidates", "effective candidates", _BLUE),), None),
-    ((("gradient_norm", "gradient norm", _BLUE),), None),
-    ((("candidate_spread", "spread of candidates", _BLUE), ("bias", "value minus target", _ORANGE)), None),
+# field of the "train" rows, its name in words, its colour; one panel for each group
+_CURVES = (
+    (("loss", "loss, nats", _BLUE), ("entropy", "entropy of the prediction", _TEAL)),
+    (("clip_share", "targets clipped", _BLUE), ("edge_mass", "mass in the edge bins", _ORANGE)),
+    (("effective_candidates", "effective candidates", _BLUE),),
+    (("gradient_norm", "gradient norm", _BLUE),),
+    (("candidate_spread", "spread of candidates", _BLUE), ("bias", "value minus target", _ORANGE)),
 )
 
 
@@ -94,10 +94,10 @@ def _training(run: RunData, rounds: dict[int, dict[str, Any]]) -> str:
     rows = [(step, row) for row in run.of_kind("train") if row.get("name") == "critic" and (step := number(row.get("step"))) is not None]
     marks = [(step, f"end of round {at}") for at, row in sorted(rounds.items()) if (step := number(row.get("step"))) is not None]
     found = []
-    for fields, highest in _CURVES:
+    for fields in _CURVES:
         curves = []
         for field, name, colour in fields:
             points = [(step, value) for step, row in rows if (value := number(row.get(field))) is not None]
             curves.append(Curve(name, thinned(points), colour))
-        found.append(panels.curve_panel(curves, marks, highest))
+        found.append(panels.curve_panel(curves, marks))
     return f'<div class="panels">{"".join(found)}</div>' if any(found) else ""

@@ -43,8 +43,8 @@ def _names(curves: Sequence[Curve]) -> list[str]:
     return parts
 
 
-def curve_panel(curves: Sequence[Curve], marks: Sequence[tuple[float, str]], highest: float | None = None) -> str:
-    """Curves over updates from 0 (or their lowest value) up to ``highest`` (or their highest); "" without points.
+def curve_panel(curves: Sequence[Curve], marks: Sequence[tuple[float, str]]) -> str:
+    """Curves over updates, from 0 or their lowest value to their highest; "" without points.
 
     marks: (x, what ends there), as faint upright lines.
     """
@@ -52,11 +52,11 @@ def curve_panel(curves: Sequence[Curve], marks: Sequence[tuple[float, str]], hig
     if not shown:
         return ""
     xs, ys = ([p[i] for c in shown for p in c.points] for i in (0, 1))
-    left, right, low, high = min(xs), max(xs), min(0.0, *ys), max(ys) if highest is None else highest
+    left, right, low, high = min(xs), max(xs), min(0.0, *ys), max(ys)
     right, high = (right if right > left else left + 1), (high if high > low else low + 1)
 
     def place(x: float, y: float) -> tuple[float, float]:
-        across, up = (x - left) / (right - left), (min(y, high) - low) / (high - low)
+        across, up = (x - left) / (right - left), (y - low) / (high - low)
         return _LEFT + (_WIDTH - _LEFT - _RIGHT) * across, _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1 - up)
 
     parts = _names(shown)
@@ -94,7 +94,7 @@ def calibration_panel(points: Sequence[Calibrated], low: float, high: float, nam
     def y(value: float) -> float:
         return _TOP + size * (high - min(max(value, low), high)) / (high - low)
 
-    parts = [svg_text(_LEFT, 16, name, size=12, weight=500)]
+    parts = [svg_text(_LEFT, 16, f"{name}: earned over value", size=12, weight=500)]
     for tick in ticks(low, high):
         parts.append(f'<line x1="{_LEFT}" x2="{_LEFT + size}" y1="{y(tick):.1f}" y2="{y(tick):.1f}" stroke="{GRID}"/>')
         parts.append(svg_text(_LEFT - 6, y(tick) + 4, f"{tick:.3g}", size=11, fill=MUTED, anchor="end"))
