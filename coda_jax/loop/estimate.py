@@ -23,8 +23,8 @@ _START_S, _SCENE_S = 15.0, 0.04
 _DEMO_STEP_S, _ROLLOUT_STEP_S, _FILM_STEP_S = 4.0e-4, 4.8e-4, 4e-3  # for each control step of the horizon
 _UPDATE_S_PER_FLOP = 2.1e-11
 _TOPPED_UP = 0.1  # of the rollouts that the band may ask for: in the quickstart it asked for fewer
-# of the critic and weighted updates, docs/critic.md and docs/experience.md: an update at width 64, 4 layers and 64 transitions; a row of the
-# table once a round: its label, candidates, values; a weighted update also asks the clone, forward alone
+# of docs/critic.md and docs/experience.md: a critic's update at width 64, 4 layers and 64 transitions; a row of the table, once a round
+# (label, candidates, values); a weighted update also asks the clone, forward alone
 _CRITIC_UPDATE_S, _CRITIC_WORK, _ROW_S, _WEIGHTED = 0.018, 64 * 4 * 64, 2.3e-4, 4 / 3
 _SERIAL = 0.2  # share of the work that more cores do not shorten: two idle cores were worth 1.65
 
@@ -144,8 +144,8 @@ def _round_lines(config: settings.Config, each_round: dict[str, int]) -> list[st
     return [
         f"rounds          {rounds.count} of {config.strategy}: {rounds.environments} environments, {rounds.demos} demonstrations each, "
         f"at most {most_blocks(config)} x {rounds.steps:,} updates",
-        *_critic_lines(config),
         f"                at most {sum(each_round.values()):,} rollouts a round: {listed}",
+        *_critic_lines(config),
     ]
 
 

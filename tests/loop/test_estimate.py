@@ -62,7 +62,8 @@ def test_a_critic_costs_its_updates_and_its_table(tmp_path):
     # 500 updates take 9 s; rows: 100 seeds, then 1,984 recorded rollouts and 64 demonstrations a round of 30 decisions, at most 65,536
     rows = 64_440 + 65_536 + 65_536
     assert estimate.critic_seconds(config) == pytest.approx(3 * 9 + rows * 2.3e-4)
-    assert "critic          " in estimate.describe(config, tmp_path) and "critic" not in estimate.describe(plain, tmp_path)
+    line = "\ncritic          "
+    assert line in estimate.describe(config, tmp_path) and line not in estimate.describe(plain, tmp_path)
 
 
 def test_memory_of_the_critic_is_counted():
