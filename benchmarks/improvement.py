@@ -29,9 +29,8 @@ _SEEDS = flags.DEFINE_integer("seeds", 3, "Repeats: noise of rollouts and of eve
 _ARMS = flags.DEFINE_list("arms", [], "Arms to run, all when empty.")
 _SCENES = flags.DEFINE_integer("scenes", 64, "Scenes of the set.", lower_bound=4)
 _ROLLOUTS = flags.DEFINE_integer("rollouts", 4, "Rollouts of each scene in each iteration.", lower_bound=1)
-_ITERATIONS = flags.DEFINE_integer("iterations", 3, "Iterations of rollouts and training.", lower_bound=1)
-_UPDATES = flags.DEFINE_integer("updates", 1000, "Policy updates of an iteration.", lower_bound=1)
-_EVERY = flags.DEFINE_integer("every", 500, "Policy updates between evaluations.", lower_bound=1)
+_ITERATIONS = flags.DEFINE_integer("iterations", 4, "Iterations of rollouts and training.", lower_bound=1)
+_UPDATES = flags.DEFINE_integer("updates", 750, "Policy updates of an iteration.", lower_bound=1)
 _TABLES = flags.DEFINE_bool("tables", False, "Print the tables of the results that are there and stop.")
 
 # settings that differ from the default
@@ -125,18 +124,17 @@ class Arm:
         import jax
 
         from coda_jax.learning.awr import init_spread
-        from coda_jax.learning.steps import init_state
         from coda_jax.loop import cloning, improvement, parts
         from coda_jax.loop.rounds.training import training_of
 
         self.bench, self.name, self.seed = bench, name, seed
         self.config = configured(bench.run.config, name, seed)
-        self.policy, self.training = (
-            parts.policy_of(self.config),
-            dataclasses.replace(training_of(bench.run), steps=_ITERATIONS.value * _UPDATES.value),
-        )
+        self.policy = parts.policy_of(self.config)
+        rate = training_of(bench.run)  # each iteration is a block of its own, as in a round
+        self.training = dataclasses.replace(rate, steps=_UPDATES.value, warmup=min(rate.warmup, _UPDATES.value - 1))
+        self.updates = 0
         self.clone = cloning.trained(bench.run).ema
-        self.state = init_state(self.policy, self.training, jax.tree.map(jax.numpy.copy, self.clone))
+        self.params = self.clone
         self.critic = improvement.start_critic(self.config, self.clone, self.config.seed)
         self.spread, self.key = init_spread(), jax.random.key(self.config.seed)
         self.programs: dict[str, Any] = {}  # diagnosed phase to program
@@ -155,8 +153,7 @@ class Arm:
         if mode != "policy":
             actor, critic = improvement.actor_of(self.config, mode), improvement.critic_of(self.config)
             guide = evaluation.Guide(actor, critic, self.critic.params, self.program_of, self.fallback())
-        params = self.state.ema if int(self.state.step) else self.clone
-        sim, act = evaluation.acting(self.policy, params, sim, self.bench.run.everything, guide)
+        sim, act = evaluation.acting(self.policy, self.params, sim, self.bench.run.everything, guide)
         run, config = self.bench.run, self.config
         runner = TrialRunner(
             sim,
@@ -209,6 +206,15 @@ class Arm:
             self.curve.append(row)
             held = sum(sum(v) for v in suites.values()) / sum(len(v) for v in suites.values())
             say(f"{self.name}/{self.seed} {updates} {mode}: set {sum(by.values())}/{len(outcomes)}, validation {100 * held:.1f} %")
+
+    def begin(self) -> None:
+        """The clone before anything was learned, which all arms of a seed share."""
+        path = self.bench.folder / f"clone_{self.seed}.json"
+        if path.exists():
+            self.curve.append(json.loads(path.read_text()))
+            return
+        self.evaluate(0)
+        path.write_text(json.dumps(self.curve[0]))
 
     def compile(self, failed: dict[int, str]) -> None:
         """Programs of the phases in which scenes fail; a scene keeps the phase of its latest failures."""
@@ -285,8 +291,7 @@ class Arm:
 
         labels = improvement.labels_of(records, [program_scene(s, self.bench.run.everything) for s in specs], programs)
         whole = improvement.build(config, records, labels, self.bench.run.encoder)
-        params = self.state.ema if int(self.state.step) else self.clone
-        whole = table.refresh_candidates(self.policy, params, whole, jax.random.fold_in(key, 1))
+        whole = table.refresh_candidates(self.policy, self.params, whole, jax.random.fold_in(key, 1))
         monitor: dict[str, Any] = {
             "iteration": number,
             "rows": int(whole.size),
@@ -321,6 +326,8 @@ class Arm:
             self.update(awr, whole, weights, key, number, monitor)
         monitor["wall_s"] = round(time.perf_counter() - began, 1)
         self.monitors.append(monitor)
+        shown = {k: round(v, 3) for k, v in monitor.items() if isinstance(v, float)}
+        say(f"{self.name}/{self.seed} iteration {number}: {shown}, {monitor.get('weights')}, {monitor.get('policy')}")
         self.past = own
         self._numbers = [o.trial.key[0] for o in outcomes if o.steps] + self.past_numbers()
 
@@ -332,32 +339,30 @@ class Arm:
         import jax.numpy as jnp
 
         from coda_jax.learning.awr import METRICS, policy_steps
+        from coda_jax.learning.steps import init_state
         from coda_jax.loop import cloning
 
         run = self.bench.run
         data = cloning.dataset(run.config, [s.demonstration for s in self.bench.stored], run.encoder)
         words = cloning.language(run.config, run.train, run.encoder)
         counts = jnp.asarray(awr.counts(self.training.batch), jnp.int32)
-        done = number * _UPDATES.value
-        while done < (number + 1) * _UPDATES.value:
-            count = min(_EVERY.value, (number + 1) * _UPDATES.value - done)
-            self.state, row = policy_steps(
-                self.policy,
-                self.training,
-                awr,
-                self.state,
-                data,
-                whole,
-                counts,
-                weights,
-                self.clone,
-                words,
-                jax.random.fold_in(key, 3),
-                jnp.asarray(count, jnp.int32),
-            )
-            done += count
-            monitor["policy"] = dict(zip(METRICS, np.asarray(row).tolist(), strict=True))
-            self.evaluate(done)
+        state = init_state(self.policy, self.training, jax.tree.map(jnp.copy, self.params))
+        state, row = policy_steps(
+            self.policy,
+            self.training,
+            awr,
+            state,
+            data,
+            whole,
+            counts,
+            weights,
+            self.clone,
+            words,
+            jax.random.fold_in(key, 3),
+            jnp.asarray(_UPDATES.value, jnp.int32),
+        )
+        self.params, self.updates = state.ema, self.updates + _UPDATES.value
+        monitor["policy"] = dict(zip(METRICS, np.asarray(row).tolist(), strict=True))
 
     def judge(self, whole: Any, number: int) -> dict[str, Any]:
         """Calibration of the critic on the policy's own decisions, and its candidates' values for the agreement with other critics."""
@@ -428,12 +433,16 @@ def words_of(spec: Any, catalogue: Any) -> tuple[tuple[tuple[str | None, ...], s
 def run_arm(bench: Bench, name: str, seed: int) -> dict[str, Any]:
     began = time.perf_counter()
     arm = Arm(bench, name, seed)
-    arm.evaluate(0)
+    arm.begin()
     for number in range(_ITERATIONS.value):
         arm.iterate(number)
         arm.past = [(dataclasses.replace(r, source="replay"), s) for r, s in arm.past]
+        if arm.config.awr.improve != "frozen":
+            arm.evaluate(arm.updates)
+        elif number + 1 < _ITERATIONS.value:
+            arm.evaluate(arm.updates, ("argmax",))
     if arm.config.awr.improve != "filtered":
-        arm.evaluate(int(arm.state.step), ("argmax", "average"))
+        arm.evaluate(arm.updates, ("argmax", "average"))
     return arm.result() | {"wall_s": round(time.perf_counter() - began, 1)}
 
 

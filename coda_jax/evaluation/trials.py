@@ -54,7 +54,6 @@ class TrialRunner:
         self._sim, self._catalogue, self._policy_fn, self._embed = sim, catalogue, policy_fn, embed
         self._executed, self._horizon, self._key, self._on_result = executed, horizon, key, on_result
         self._record = record
-        self.rollouts = 0
 
     def __call__(self, trials: Sequence[Trial]) -> list[Outcome]:
         """Outcomes in the order of the trials; every trial is simulated, repeated ones too."""
@@ -69,7 +68,6 @@ class TrialRunner:
         for result in made:
             number = numbers[id(result.episode)]
             outcome = outcomes[number] = outcome_of(result, trials[number])
-            self.rollouts += 1
             self._on_result(outcome)
         assert all(o is not None for o in outcomes), "every episode ends"
         return [o for o in outcomes if o is not None]

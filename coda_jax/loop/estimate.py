@@ -11,6 +11,7 @@ from coda_jax import runtime
 from coda_jax.evaluation.terminal import duration
 from coda_jax.loop import evaluation, parts, requirements
 from coda_jax.loop.journal import read_commits
+from coda_jax.loop.rounds.collect import SPARE
 from coda_jax.loop.rounds.environments import WAVES
 from coda_jax.loop.rounds.rollouts import KEPT
 from coda_jax.loop.strategies import STRATEGIES
@@ -44,7 +45,7 @@ def stage_seconds(config: settings.Config, rollouts: int, films: int, parameters
         "evaluate": (1 + bool(config.rounds.count)) * (rollouts * rollout_s + films * film_s),
     }
     if rounds := config.rounds.count:
-        scenes = config.rounds.bases + (config.control.most_scenes if STRATEGIES[config.strategy].diagnoses else 0)
+        scenes = config.rounds.bases + (SPARE * config.control.most_scenes if STRATEGIES[config.strategy].diagnoses else 0)
         demos = config.rounds.environments * config.rounds.demos
         updates = work["clone"] * config.schedule.most_updates / config.clone.steps
         counts = round_rollouts(config)

@@ -71,7 +71,7 @@ def suites(run: RunData) -> str:
         body.append(charts.bar_chart(groups, f"success by suite, {family}") + markup.table(header, rows, 1))
     note = "One rollout for each suite scene and seed. Ranges are 95 %: Wilson's or, where a scene has several rollouts, over scenes."
     if run.changes:
-        note += " The change is paired scene by scene ; where its interval holds 0, nothing is shown to have changed."
+        note += " The change is paired scene by scene; where its interval holds 0, nothing is shown to have changed."
     return markup.section("Success by suite", note, "".join(body))
 
 

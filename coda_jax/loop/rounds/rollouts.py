@@ -55,7 +55,7 @@ class Rollouts:
         """Outcomes in the order of the trials; those that an earlier process committed are read back."""
         config, specs = self._run.config, {t.spec.scene_id: t.spec for t in trials}
         batch = self._run.substeps.batch(stored.save, lambda path: stored.load(path, specs.__getitem__))
-        known = {_identity(o.trial): o for o in batch.known}
+        known = {identity(o.trial): o for o in batch.known}
         progress.total = max(progress.total or 0, progress.done + len(trials))
         progress.skip(progress.done + len(known))
 
@@ -75,14 +75,14 @@ class Rollouts:
             done,
             record,
         )
-        fresh = iter(run_trials([t for t in trials if _identity(t) not in known]))
-        outcomes = [known[_identity(t)] if _identity(t) in known else next(fresh) for t in trials]
+        fresh = iter(run_trials([t for t in trials if identity(t) not in known]))
+        outcomes = [known[identity(t)] if identity(t) in known else next(fresh) for t in trials]
         self.count += len(outcomes)
         self._control_steps += sum(o.steps for o in outcomes)
         self._scenes |= specs.keys()
         return outcomes
 
 
-def _identity(trial: Trial) -> tuple[str, tuple[int, int]]:
+def identity(trial: Trial) -> tuple[str, tuple[int, int]]:
     """Equal trials of one batch end equally, so that one outcome may stand for both."""
     return trial.spec.scene_id, trial.key
