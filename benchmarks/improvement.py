@@ -29,7 +29,7 @@ _SEEDS = flags.DEFINE_integer("seeds", 3, "Repeats: noise of rollouts and of eve
 _ARMS = flags.DEFINE_list("arms", [], "Arms to run, all when empty.")
 _SCENES = flags.DEFINE_integer("scenes", 64, "Scenes of the set.", lower_bound=4)
 _ROLLOUTS = flags.DEFINE_integer("rollouts", 4, "Rollouts of each scene in each iteration.", lower_bound=1)
-_ITERATIONS = flags.DEFINE_integer("iterations", 4, "Iterations of rollouts and training.", lower_bound=1)
+_ITERATIONS = flags.DEFINE_integer("iterations", 3, "Iterations of rollouts and training.", lower_bound=1)
 _UPDATES = flags.DEFINE_integer("updates", 750, "Policy updates of an iteration.", lower_bound=1)
 _TABLES = flags.DEFINE_bool("tables", False, "Print the tables of the results that are there and stop.")
 
@@ -45,6 +45,7 @@ ARMS: dict[str, dict[str, str]] = {
 }
 MAIN = ("full", "sparse", "task_text", "frozen", "filtered")
 LOW, HIGH = 0.2, 0.6  # success of the clone on the set
+_MIDWAY = 25  # scenes of each suite that are rolled out between iterations
 EVALUATED = 4  # fresh rollouts of each scene of the set
 
 
@@ -184,28 +185,28 @@ class Arm:
         trials = [Trial(b.spec, (b.number, repeat)) for b in self.bench.scenes for repeat in range(repeats)]
         return self.outcomes(trials, stream, mode, record, self.bench.base)
 
-    def on_suites(self, mode: str) -> dict[str, list[int]]:
-        """Suite to successes (0 or 1) of each scene, with the same noise for every arm of a seed."""
+    def on_suites(self, mode: str, most: int | None) -> dict[str, list[int]]:
+        """Suite to successes (0 or 1) of its first ``most`` scenes, with the same noise for every arm of a seed."""
         from coda_jax.agents.base import Trial
         from coda_jax.loop import evaluation
 
         found = {}
         for i, (suite, specs) in enumerate(evaluation.chosen_scenes(self.config).items()):
-            trials = [Trial(spec, (1_000_000 * (i + 1) + n, 0)) for n, spec in enumerate(specs)]
+            trials = [Trial(spec, (1_000_000 * (i + 1) + n, 0)) for n, spec in enumerate(specs[:most])]
             found[suite] = [int(o.success and not o.health) for o in self.outcomes(trials, 7, mode, False, self.bench.suite_base)]
         return found
 
-    def evaluate(self, updates: int, modes: Sequence[str] = ("policy",)) -> None:
+    def evaluate(self, updates: int, modes: Sequence[str] = ("policy",), most: int | None = None) -> None:
         for mode in modes:
             outcomes = self.on_set(5, mode)
-            suites = self.on_suites(mode)
+            suites = self.on_suites(mode, most) if mode != "average" else {}
             by = Counter()
             for o in outcomes:
                 by[o.trial.key[0]] += int(o.success and not o.health)
             row = {"updates": updates, "mode": mode, "set": [by[b.number] for b in self.bench.scenes], "suites": suites}
             self.curve.append(row)
-            held = sum(sum(v) for v in suites.values()) / sum(len(v) for v in suites.values())
-            say(f"{self.name}/{self.seed} {updates} {mode}: set {sum(by.values())}/{len(outcomes)}, validation {100 * held:.1f} %")
+            k, n = sum(sum(v) for v in suites.values()), sum(len(v) for v in suites.values())
+            say(f"{self.name}/{self.seed} {updates} {mode}: set {sum(by.values())}/{len(outcomes)}, validation {k}/{n}")
 
     def begin(self) -> None:
         """The clone before anything was learned, which all arms of a seed share."""
@@ -437,10 +438,11 @@ def run_arm(bench: Bench, name: str, seed: int) -> dict[str, Any]:
     for number in range(_ITERATIONS.value):
         arm.iterate(number)
         arm.past = [(dataclasses.replace(r, source="replay"), s) for r, s in arm.past]
+        last = number + 1 == _ITERATIONS.value
         if arm.config.awr.improve != "frozen":
-            arm.evaluate(arm.updates)
-        elif number + 1 < _ITERATIONS.value:
-            arm.evaluate(arm.updates, ("argmax",))
+            arm.evaluate(arm.updates, most=None if last else _MIDWAY)
+        elif not last:
+            arm.evaluate(arm.updates, ("argmax",), _MIDWAY)
     if arm.config.awr.improve != "filtered":
         arm.evaluate(arm.updates, ("argmax", "average"))
     return arm.result() | {"wall_s": round(time.perf_counter() - began, 1)}

@@ -157,18 +157,18 @@ def default(preset: str = "cpu") -> Config:
                 "smoothing": 0.75,  # standard deviation of hl_gauss, in bins
                 "gamma": 0.99,
                 "gamma_unit": "step",  # step: discounts every control step; chunk: every decision
-                "beta": 0.5,  # weight of the potential
-                "backup": "max",  # value of a state from its candidates
+                "beta": 0.25,  # weight of the potential; beta m is then what success is worth, 1
+                "backup": "mean",  # value of a state from its candidates
                 "backup_temperature": 0.1,  # of softmax and log_mean_exp, in units of value
                 "state_value": "mean",  # V of advantages, from the candidates; or log_mean_exp
                 "candidates": 4,  # drawn at each decision, once a round
-                "steps": 500,  # updates of a round
+                "steps": 750,  # updates of a round
                 "batch": 64,  # transitions
                 "learning_rate": 1e-3,
                 "warmup": 20,
                 "weight_decay": 1e-4,
                 "clip_norm": 1.0,
-                "tau": 0.005,  # of the target network's moving average
+                "tau": 0.05,  # of the target network's moving average; 0.005 needs ten times the updates to pass success back to the start
                 "relabel": "shift",  # when a potential is refined: shift decoded values, or reset the head
                 "shift_steps": 50,
                 "shares": (0.25, 0.35, 0.2, 0.2),  # of a batch: demonstrations, targeted, control, replay
@@ -180,7 +180,7 @@ def default(preset: str = "cpu") -> Config:
                 "most_weight": 20.0,
                 "least_sd": 0.02,  # floor of the standard deviation
                 "sd_decay": 0.5,  # of its running mean over rounds
-                "shares": (0.4, 0.3, 0.15, 0.15),  # of a batch: demonstrations (at least 0.25), targeted, control, replay
+                "shares": (0.5, 0.3, 0.1, 0.1),  # of a batch: demonstrations (at least 0.25), targeted, control, replay
                 "drift_weight": 0.0,  # of the squared distance from the clone's velocities
             },
             "actor": {
@@ -268,6 +268,16 @@ def default(preset: str = "cpu") -> Config:
                     "learning_rate": 1e-4,
                 },
                 "lora": {"rank": 32},
+                "critic": {
+                    "tokens": 8,
+                    "steps": 20_000,
+                    "batch": 256,
+                    "candidates": 8,
+                    "learning_rate": 3e-4,
+                    "beta": 0.5,
+                    "backup": "max",
+                    "tau": 0.005,
+                },
                 "diagnose": {"failures": 128},
                 "engine": {"modes": 16, "rollouts": 4},
                 "control": {"modes": 4},
