@@ -59,6 +59,7 @@ def test_a_critic_costs_its_updates_and_its_table(tmp_path):
     config.awr.improve = "frozen"
     frozen = expected(config, 1)["3 rounds"] - expected(plain, 1)["3 rounds"]
     assert frozen == pytest.approx(estimate.critic_seconds(config) - 3 * updates)
+    config.critic.steps, config.critic.width, config.critic.layers, config.critic.batch, config.experience.rows = 500, 64, 4, 64, 65_536
     # 500 updates take 9 s; rows: 100 seeds, then 1,984 recorded rollouts and 64 demonstrations a round of 30 decisions, at most 65,536
     rows = 64_440 + 65_536 + 65_536
     assert estimate.critic_seconds(config) == pytest.approx(3 * 9 + rows * 2.3e-4)
@@ -71,7 +72,7 @@ def test_memory_of_the_critic_is_counted():
     config.awr.improve = "awr"
     before = requirements.memory_bytes(config)
     assert before > requirements.memory_bytes(plain) + requirements.table_bytes(config)
-    assert requirements.table_bytes(config) == pytest.approx(65_536 * 2_000, rel=0.1)  # 1.9 kB a row were measured
+    assert requirements.table_bytes(config) == pytest.approx(config.experience.rows * 2_000, rel=0.1)  # 1.9 kB a row were measured
     config.experience.rows //= 2
     assert requirements.memory_bytes(config) < before
 
