@@ -76,13 +76,11 @@ def run_stage(run: Run, round_number: int) -> Finished:
         judge = _carried_over(run, round_number, judge, whole, counts)
         _save(run, round_number, judge, critic_round=round_number, critic_until=int(judge.critic.step) + config.critic.steps)
     until, first = run.state.critic_until, run.state.critic_until - config.critic.steps
-    rows: list[dict[str, float]] = []
     with Progress(f"round {round_number}, critic", config.critic.steps, "updates") as progress:
         step = int(judge.critic.step)
         progress.skip(step - first)
 
         def show(step: int, row: dict[str, float]) -> None:
-            rows.append(row)
             progress.update(step - first, loss=row["loss"])
             run.metrics.write("train", name="critic", step=step, **row)
 
@@ -185,6 +183,9 @@ def _report(
         [
             scale_doctor.weight_scales(np.asarray(weights)[:n][own]),
             scale_doctor.candidate_scales(choice),
+            scales.of_critic(
+                scales.updates(run, "critic", int(state.step) - config.critic.steps, int(state.step)), config.critic.clip_norm
+            ),
             scale_doctor.discount_scales(
                 rule.gamma, rule.gamma_unit, config.horizon, config.evaluate.executed, improvement.critic_of(config).support.width
             ),
@@ -203,6 +204,6 @@ def _report(
         weights=measured,
     )
     run.say(
-        f"round {round_number}: critic off by {calibration_error(curve):.3f} from returns, ESS {measured['ess']:.2f}, "
-        f"spread of candidates {q.std(-1).mean():.3f}"
+        f"round {round_number}: the critic's values lie {calibration_error(curve):.3f} off what {own.sum()} decisions earned; a state's "
+        f"candidates differ by {q.std(-1).mean():.3f}; weights leave {measured['ess']:.0%} of the decisions effective"
     )

@@ -12,7 +12,6 @@ import numpy as np
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning import clone as updates
-from coda_jax.learning import scale_doctor
 from coda_jax.learning.awr import METRICS, policy_steps
 from coda_jax.learning.dataset import Dataset
 from coda_jax.learning.policies.base import Params
@@ -104,7 +103,7 @@ def _weighted(
     judge = critic.judge_of(run)
     assert judge is not None, "the critic's stage comes first"
     counts = jnp.asarray(tables.counts_of(run, config.awr.shares, training.batch), jnp.int32)
-    key, step, rows = jax.random.fold_in(jax.random.key(seed), 1), int(state.step), []
+    key, step = jax.random.fold_in(jax.random.key(seed), 1), int(state.step)
     while step < training.steps:
         runtime.check_stop()
         count = min(updates.BLOCK, training.steps - step, config.checkpoint.every - step % config.checkpoint.every)
@@ -115,11 +114,9 @@ def _weighted(
         row = dict(zip(METRICS, np.asarray(measured).tolist(), strict=True))
         if not np.isfinite(row["loss"]):
             raise updates.DivergedError(f"the policy's loss is {row['loss']} at update {step}: lower config.rounds.learning_rate")
-        rows.append(row)
         show(step, row["motor_demonstrations"], {name: row[name] for name in METRICS if name != "loss"} | {"total": row["loss"]})
         if step % config.checkpoint.every == 0 or step == training.steps:
             save(state)
-    if rows:
-        norms = [row["gradient_norm"] for row in rows]
-        found = [scale_doctor.gradient_scales("policy", norms, training.clip_norm), scale_doctor.Measured(drift=rows[-1]["drift"] ** 0.5)]
-        scales.report(run, "policy", round_number, scale_doctor.joined(found))
+    began = config.clone.steps + run.state.blocks * config.rounds.steps
+    rows = scales.updates(run, "policy", began, began + training.steps)
+    scales.report(run, "policy", round_number, scales.of_policy(rows, training.clip_norm))
