@@ -117,6 +117,13 @@ def test_executed_cannot_exceed_the_chunk():
         settings.validate(config)
 
 
+def test_a_bound_is_named_in_full():
+    config = settings.default()
+    config.seed = 2**32
+    with pytest.raises(InputError, match=r"config\.seed is 4294967296; it must be at most 4294967295"):
+        settings.validate(config)
+
+
 def test_the_band_takes_no_fewer_rollouts_than_measuring():
     config = settings.default()
     config.rounds.most_rollouts = config.rounds.rollouts - 1
