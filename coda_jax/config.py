@@ -413,13 +413,13 @@ def validate(config: Config, trains: bool = True) -> None:
     for path, low in AT_LEAST.items():
         value = values[path]
         if not (low <= value < float("inf")):  # also refuses NaN
-            raise InputError(f"config.{path} is {value!r}; it must be at least {low:g}")
+            raise InputError(f"config.{path} is {value!r}; it must be at least {low:.15g}")
     for path, high in BELOW.items():
         if not values[path] < high:
-            raise InputError(f"config.{path} is {values[path]!r}; it must be below {high:g}")
+            raise InputError(f"config.{path} is {values[path]!r}; it must be below {high:.15g}")
     for path, high in AT_MOST.items():
         if not values[path] <= high:
-            raise InputError(f"config.{path} is {values[path]!r}; it must be at most {high:g}")
+            raise InputError(f"config.{path} is {values[path]!r}; it must be at most {high:.15g}")
     for path in RANGES:
         if len(values[path]) != 2 or not -_FAR < values[path][0] < values[path][1] < _FAR:
             raise InputError(f"config.{path} is {values[path]!r}; it must be two numbers, the lower one first")

@@ -173,6 +173,13 @@ def test_a_critic_that_is_not_asked_sets_no_limit_to_an_evaluation():
             settings.validate(config, trains)
 
 
+def test_a_bound_is_named_in_full():
+    config = settings.default()
+    config.seed = 2**32
+    with pytest.raises(InputError, match=r"config\.seed is 4294967296; it must be at most 4294967295"):
+        settings.validate(config)
+
+
 def test_the_band_takes_no_fewer_rollouts_than_measuring():
     config = settings.default()
     config.rounds.most_rollouts = config.rounds.rollouts - 1

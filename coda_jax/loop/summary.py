@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from coda_jax.evaluation.metrics import METRICS, Summary, Targeting, read_metrics
+from coda_jax.evaluation.metrics import METRICS, Calibration, Summary, Targeting, read_metrics
 from coda_jax.evaluation.records import EvalRecord, tally
 from coda_jax.loop.run import Run
 from coda_jax.memory.rows import ControlTest, Mode
@@ -28,6 +29,7 @@ def summary_of(run: Run, records: Sequence[EvalRecord]) -> Summary:
         diagnoses=dict(sorted(verdicts.items())),
         modes=[modes_of_round(run.memory, number) for number in range(1, rounds + 1)],
         targeting=_targeting(run, rounds),
+        critic=calibrations(read_metrics(run.folder / METRICS), rounds),
     )
 
 
@@ -45,6 +47,12 @@ def _targeting(run: Run, rounds: int) -> list[Targeting]:
     rows = {row["round"]: row for row in read_metrics(run.folder / METRICS) if row["kind"] == "targeting"}
     found = [rows[number] for number in range(1, rounds + 1)]
     return [Targeting(row["environments"], row["exact"], row["share"]) for row in found]
+
+
+def calibrations(rows: Iterable[Mapping[str, Any]], rounds: int) -> list[Calibration]:
+    """Of the finished rounds, from the rows of ``metrics.jsonl``."""
+    found = {row["round"]: row for row in rows if row["kind"] == "critic" and row["round"] <= rounds}
+    return [Calibration(n, found[n]["decisions"], found[n]["calibration_error"]) for n in sorted(found)]
 
 
 def modes_of_round(memory: Memory, round_number: int) -> dict[str, int]:

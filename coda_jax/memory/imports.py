@@ -80,7 +80,8 @@ def _check_file(path: Path, max_bytes: int) -> None:
             raise InputError(f"{path} has {info.st_size} bytes, at most {max_bytes} are read")
         with path.open("rb") as file:
             magic = file.read(len(_MAGIC))
-        log = path.with_name(path.name + "-wal")
+        target = path.resolve()  # SQLite keeps the log beside the file that a link leads to
+        log = target.with_name(target.name + "-wal")
         unfinished = log.exists() and log.stat().st_size > 0
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}; give the memory.sqlite of a finished run") from None

@@ -17,6 +17,7 @@ MEASURED = {"warm-up": 14.8, "scenes": 4.0, "demonstrations": 3.1, "clone": 44.9
 def quickstart() -> settings.Config:
     config = settings.default("cpu")
     config.rounds.count = 3
+    config.awr.improve = "filtered"  # as it was measured
     return config
 
 
@@ -47,6 +48,33 @@ def test_time_follows_the_work_and_the_cores():
     baseline = quickstart()
     baseline.strategy = "sft"
     assert expected(baseline, 1)["3 rounds"] < one["3 rounds"] / 2
+
+
+def test_a_critic_costs_its_updates_and_its_table(tmp_path):
+    plain, config = quickstart(), quickstart()
+    config.awr.improve = "awr"
+    weighted = expected(config, 1)["3 rounds"] - expected(plain, 1)["3 rounds"]
+    updates = expected(plain, 1)["clone"] * plain.schedule.most_updates / plain.clone.steps
+    assert weighted == pytest.approx(3 * updates / 3 + estimate.critic_seconds(config))  # a third more for each of three rounds' updates
+    config.awr.improve = "frozen"
+    frozen = expected(config, 1)["3 rounds"] - expected(plain, 1)["3 rounds"]
+    assert frozen == pytest.approx(estimate.critic_seconds(config) - 3 * updates)
+    config.critic.steps, config.critic.width, config.critic.layers, config.critic.batch, config.experience.rows = 500, 64, 4, 64, 65_536
+    # 500 updates take 9 s; rows: 100 seeds, then 1,984 recorded rollouts and 64 demonstrations a round of 30 decisions, at most 65,536
+    rows = 64_440 + 65_536 + 65_536
+    assert estimate.critic_seconds(config) == pytest.approx(3 * 9 + rows * 2.3e-4)
+    line = "\ncritic          "
+    assert line in estimate.describe(config, tmp_path) and line not in estimate.describe(plain, tmp_path)
+
+
+def test_memory_of_the_critic_is_counted():
+    plain, config = quickstart(), quickstart()
+    config.awr.improve = "awr"
+    before = requirements.memory_bytes(config)
+    assert before > requirements.memory_bytes(plain) + requirements.table_bytes(config)
+    assert requirements.table_bytes(config) == pytest.approx(config.experience.rows * 2_000, rel=0.1)  # 1.9 kB a row were measured
+    config.experience.rows //= 2
+    assert requirements.memory_bytes(config) < before
 
 
 def test_a_run_is_set_beside_its_estimate(tmp_path):

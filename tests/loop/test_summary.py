@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from coda_jax.loop.summary import modes_of_round
+from coda_jax.evaluation.metrics import Calibration
+from coda_jax.loop.summary import calibrations, modes_of_round
 from coda_jax.memory.rows import Mode
 from coda_jax.memory.store import FILE, Memory
 from tests.memory import made
@@ -35,3 +36,11 @@ def test_a_mode_is_removed_in_one_round_whatever_is_measured_later(tmp_path):
         {"new": 0, "kept": 0, "removed": 1},
         {"new": 0, "kept": 1, "removed": 0},
     ]
+
+
+def test_the_critic_of_finished_rounds_only():
+    def row(at: int, error: float | None) -> dict:
+        return {"kind": "critic", "round": at, "decisions": 10 * at, "calibration_error": error, "rows": 99}
+
+    rows = [row(2, None), row(1, 0.25), {"kind": "train", "name": "critic", "step": 5}, row(3, 0.5)]
+    assert calibrations(rows, 2) == [Calibration(1, 10, 0.25), Calibration(2, 20, None)]

@@ -179,13 +179,11 @@ def _report(
     logits = selection_logits(actor, q)  # numpy: how many decisions there are differs from round to round
     choice = np.exp(logits - logits.max(-1, keepdims=True))
     choice /= choice.sum(-1, keepdims=True)
-    rows = scales.logged(run, "critic", step - config.critic.steps, step)
     found = scale_doctor.joined(
         [
-            scale_doctor.gradient_scales("critic", [row["gradient_norm"] for row in rows], config.critic.clip_norm),
-            scale_doctor.Measured(clipped=rows[-1]["clip_share"]),
             scale_doctor.weight_scales(np.asarray(weights)[:n][own]),
             scale_doctor.candidate_scales(choice),
+            scales.of_critic(scales.updates(run, "critic", step - config.critic.steps, step), config.critic.clip_norm),
             scale_doctor.discount_scales(
                 rule.gamma, rule.gamma_unit, config.horizon, config.evaluate.executed, improvement.critic_of(config).support.width
             ),
@@ -204,6 +202,6 @@ def _report(
         weights=measured,
     )
     run.say(
-        f"round {round_number}: critic off by {calibration_error(curve):.3f} from returns, ESS {measured['ess']:.2f}, "
-        f"spread of candidates {q.std(-1).mean():.3f}"
+        f"round {round_number}: the critic's values lie {calibration_error(curve):.3f} off what {own.sum()} decisions earned; a state's "
+        f"candidates differ by {q.std(-1).mean():.3f}; weights leave {measured['ess']:.0%} of the decisions effective"
     )

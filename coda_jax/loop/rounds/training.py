@@ -12,7 +12,6 @@ import numpy as np
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning import clone as updates
-from coda_jax.learning import scale_doctor
 from coda_jax.learning.awr import METRICS, policy_steps
 from coda_jax.learning.dataset import Dataset
 from coda_jax.learning.policies.base import Params
@@ -119,8 +118,5 @@ def _weighted(
         if step % config.checkpoint.every == 0 or step == training.steps:
             save(state)
     began = config.clone.steps + run.state.blocks * config.rounds.steps
-    rows = scales.logged(run, "policy", began, began + training.steps)
-    if rows:
-        norms = [row["gradient_norm"] for row in rows]
-        found = [scale_doctor.gradient_scales("policy", norms, training.clip_norm), scale_doctor.Measured(drift=rows[-1]["drift"] ** 0.5)]
-        scales.report(run, "policy", round_number, scale_doctor.joined(found))
+    rows = scales.updates(run, "policy", began, began + training.steps)
+    scales.report(run, "policy", round_number, scales.of_policy(rows, training.clip_norm))
