@@ -52,13 +52,16 @@ def test_time_follows_the_work_and_the_cores():
 
 def test_a_critic_costs_its_updates_and_its_table(tmp_path):
     plain, config = quickstart(), quickstart()
-    config.awr.improve = "awr"
+    config.awr.improve, config.rounds.practice = "awr", 0
     weighted = expected(config, 1)["3 rounds"] - expected(plain, 1)["3 rounds"]
     updates = expected(plain, 1)["clone"] * plain.schedule.most_updates / plain.clone.steps
     assert weighted == pytest.approx(3 * updates / 3 + estimate.critic_seconds(config))  # a third more for each of three rounds' updates
-    config.awr.improve = "frozen"
+    config.awr.improve = "frozen"  # one block a round is enough: it is measured twice
+    plain.schedule.most_updates = plain.rounds.steps
+    updates = expected(plain, 1)["clone"] * plain.schedule.most_updates / plain.clone.steps
     frozen = expected(config, 1)["3 rounds"] - expected(plain, 1)["3 rounds"]
     assert frozen == pytest.approx(estimate.critic_seconds(config) - 3 * updates)
+    config.awr.improve = "awr"
     config.critic.steps, config.critic.width, config.critic.layers, config.critic.batch, config.experience.rows = 500, 64, 4, 64, 65_536
     # 500 updates take 9 s; rows: 100 seeds, then 1,984 recorded rollouts and 64 demonstrations a round of 30 decisions, at most 65,536
     rows = 64_440 + 65_536 + 65_536
