@@ -50,7 +50,9 @@ NANO = REPOSITORY / "experiments" / "nano.py"
 
 @pytest.fixture(scope="module")
 def config():
-    return command_line.load_config(str(NANO))
+    config = command_line.load_config(str(NANO))
+    config.checkpoint.keep = 10  # that a run can be cut to any commit of its last round
+    return config
 
 
 @pytest.fixture(scope="module")
