@@ -531,7 +531,7 @@ def tables(results: Sequence[dict[str, Any]], folder: Path) -> str:
 
 
 def _agreements(by: dict[str, list[dict[str, Any]]], folder: Path) -> list[str]:
-    """Share of the first iteration's decisions, whose rollouts and candidates all arms of a seed share, with the sparse critic's choice."""
+    """Share of decisions of the first iteration, which all arms of a seed have in common, with the sparse critic's choice."""
     from coda_jax.learning.critic.monitor import agreement
 
     lines = []
