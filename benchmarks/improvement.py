@@ -400,7 +400,7 @@ class Arm:
 
         words, roles = words_of(outcome.trial.spec, self.bench.run.everything)
         actions, r = np.clip(outcome.actions, -1.0, 1.0), outcome.recorded
-        return EpisodeRecord(r.views, actions, r.executed, r.prefix, outcome.success, "targeted", *words, roles, 1.0)
+        return EpisodeRecord(r.views, actions, r.executed, r.prefix, outcome.success, "targeted", *words, roles, 1.0, r.chunks)
 
     def demonstrations(self) -> list[tuple[Any, Any]]:
         from coda_jax.learning.records import EpisodeRecord, decisions

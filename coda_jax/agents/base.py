@@ -42,11 +42,13 @@ class Recorded:
     """What a recorded rollout leaves to learn from.
 
     views: the t + 1 moments (sim/recording.py). executed: [k] control steps of each decision. prefix: steps before the policy took over.
+    chunks: [k, h, 7] as the policy gave them, with the actions that were not carried out.
     """
 
     views: WorldView
     executed: np.ndarray
     prefix: int
+    chunks: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)

@@ -28,7 +28,9 @@ def outcome_of(result: Result, trial: Trial) -> Outcome:
         values = result.predicates[:, column]
         step = int(values.argmin() if margin.best == "smallest" else values.argmax())
         measured[margin.name] = Measured(float(values[step]), step + 1, margin.threshold, margin.unit)
-    recorded = None if result.views is None else Recorded(result.views, result.executed, result.prefix)
+    recorded = None
+    if result.views is not None and result.chunks is not None:
+        recorded = Recorded(result.views, result.executed, result.prefix, result.chunks)
     return Outcome(trial, result.success, result.steps, phase, measured, result.health, result.actions, recorded)
 
 

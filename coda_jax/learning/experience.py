@@ -33,7 +33,8 @@ class Experience:
     steps: STEP_FIELDS [n, ...]. episodes: EPISODE_FIELDS [m, ...]. episode: [n] int32 row of ``episodes``.
     names: [m, o] int32 rows of ``name_text`` [s, d]. instruction: [m] int32 rows of ``instruction_text`` [l, d].
     roles: [m, 2] int32 tokens of target and reference, -1 for none. code: [m, CODE_DIM] of the episode's training program, 0 without one.
-    actions: [n, h, 7] what was carried out (clipped) and how the episode went on from there; past its end hold-still.
+    actions: [n, h, 7] what was carried out (clipped), then what the policy meant to do further; of demonstrations how they went on, past
+    their end hold-still.
     mask: [n, h] bool, carried out in this decision: h_k of METHOD 2 is its sum. rewards: [n, h] of each control step, 0 past h_k.
     terminal: [n] bool, d: the transition ends in nu and has no successor.
     stage: [n] int32, progress and phi: [n] of the episode's program at the row's moment.

@@ -99,7 +99,9 @@ class _Known:
         replayed = earlier or (row is not None and row.origin == "replay")
         source = "replay" if replayed else "targeted" if mode is not None else "control"
         actions = np.clip(outcome.actions, -1.0, 1.0)  # as the simulator does
-        made = self._record(spec, mode, recorded.views, actions, recorded.executed, recorded.prefix, outcome.success, source)
+        made = self._record(
+            spec, mode, recorded.views, actions, recorded.executed, recorded.prefix, outcome.success, source, recorded.chunks
+        )
         return Gathered(made, spec, mode)
 
     def demonstrated(self, demo: demonstrations.Stored) -> Gathered:
@@ -120,11 +122,11 @@ class _Known:
         row = self._row(scene_id)
         return None if row is None else row.mode_id
 
-    def _record(self, spec: SceneSpec, mode: str | None, views, actions, executed, prefix, success, source) -> EpisodeRecord:
+    def _record(self, spec: SceneSpec, mode: str | None, views, actions, executed, prefix, success, source, chunks=None) -> EpisodeRecord:
         if spec.scene_id not in self._words:
             words, instruction = scene_texts(spec, self._run.everything)
             goal, index = read_goal(spec), token_index(spec, self._run.everything)
             roles = (index[goal.target], index[goal.reference])
             self._words[spec.scene_id] = {"names": tuple(w or None for w in words), "instruction": instruction, "roles": roles}
         weight = 1.0 if mode is None else self._weights.get(mode, 1.0)
-        return EpisodeRecord(views, actions, executed, prefix, success, source, weight=weight, **self._words[spec.scene_id])
+        return EpisodeRecord(views, actions, executed, prefix, success, source, weight=weight, chunks=chunks, **self._words[spec.scene_id])

@@ -56,6 +56,21 @@ def test_a_transition_leads_to_the_next_decision_or_to_the_last_moment():
     assert batch.rewards[1, 1] == 1  # at the second and last step of the decision
 
 
+def test_a_policys_own_chunk_stays_whole():
+    """What was meant beyond the executed steps stands beside them, not what the next decision did; what was executed is as it was."""
+    chunks = np.random.default_rng(5).normal(size=(3, 8, 7)).astype(np.float32)
+    own = made.record(3, t=10, success=False, chunks=chunks, prefix=4)
+    whole = table.build([own], [made.labels(own, 0)], made.embed, 8, 2)
+    actions, mask = np.asarray(whole.actions[:3]), np.asarray(whole.mask[:3])
+    assert mask.sum(1).tolist() == [4, 2, 0]  # two decisions after the prefix, and the closing row
+    np.testing.assert_array_equal(actions[0, :4], own.actions[4:8])
+    np.testing.assert_array_equal(actions[0, 4:], np.clip(chunks[1, 4:], -1, 1))
+    np.testing.assert_array_equal(actions[1, :2], own.actions[8:])
+    np.testing.assert_array_equal(actions[1, 2:], np.clip(chunks[2, 2:], -1, 1))
+    with pytest.raises(ValueError, match="chunks"):
+        table.build([dataclasses.replace(own, chunks=chunks[:2])], [made.labels(own, 0)], made.embed, 8, 2)
+
+
 def test_actions_go_on_as_the_episode_did_and_then_hold_still():
     whole, own = built(), RECORDS[0].actions
     assert np.array_equal(whole.actions[0], own[:8])
