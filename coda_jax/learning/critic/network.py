@@ -57,7 +57,7 @@ class Critic:
 
     support: bins. chunk: h. executed: e, how many actions of a candidate would be carried out. tokens: leading actions that are read, e to
     h; what lies beyond e never counts, so e is enough. width, layers, heads: of the decoder. text_dim: of the text encoder.
-    grounding_heads, key_dim: of the policy's grounding, which the critic holds a copy of. yaw_frame, multi_scale, cumulative: as the policy.
+    grounding_heads, key_dim: of the policy's grounding, of which there is a copy. yaw_frame, multi_scale, cumulative: as the policy.
     """
 
     support: Support

@@ -34,13 +34,12 @@ METRICS = (
 class CriticTraining:
     """Settings of training (defaults in config.py); hashable, a static argument of jit.
 
-    rule: of the targets. backup: B. batch: transitions. learning_rate: after ``warmup`` steps. tau: of the target network's moving average.
+    rule: of the targets. backup: B. learning_rate: after ``warmup`` steps. tau: of the target network's moving average.
     temperature: the actor's, for the metric of effective candidates, and temperature_unit: "raw" or "std" (of a state's candidates).
     """
 
     rule: targets.Rule
     backup: Backup
-    batch: int
     learning_rate: float
     warmup: int
     weight_decay: float
@@ -50,8 +49,8 @@ class CriticTraining:
     temperature_unit: str
 
     def __post_init__(self):
-        if self.batch < 1 or self.warmup < 0:
-            raise ValueError(f"critic.batch is {self.batch} and critic.warmup {self.warmup}; at least 1 and 0")
+        if self.warmup < 0:
+            raise ValueError(f"critic.warmup is {self.warmup}; it must be at least 0")
         if not 0 < self.tau <= 1:
             raise ValueError(f"critic.tau is {self.tau}; it must be above 0 and at most 1")
         if not self.temperature > 0 or self.temperature_unit not in ("raw", "std"):
@@ -69,9 +68,9 @@ class CriticState:
 
 
 class Source(Protocol):
-    """Where batches come from: ``draw(data, key, b)`` gives ``b`` transitions. Hashable, a static argument of jit."""
+    """Where batches come from: ``draw(data, key)`` gives ``b`` transitions. Hashable, a static argument of jit."""
 
-    def __call__(self, data: Any, key: jax.Array, b: int) -> CriticBatch: ...
+    def __call__(self, data: Any, key: jax.Array) -> CriticBatch: ...
 
 
 def optimiser(critic: Critic, training: CriticTraining, params: Params) -> optax.GradientTransformation:
@@ -106,13 +105,13 @@ class Inputs:
 
 def inputs(critic: Critic, params: Params, batch: CriticBatch) -> Inputs:
     """Features of both ends of the transitions in one pass."""
-    b = batch.phi.shape[0]
-    obs, program = jax.tree.map(lambda x, y: jnp.concatenate([x, y]), (batch.obs, batch.program), (batch.next_obs, batch.next_program))
-    both = critic.read(params, obs, program)
+    b = len(batch.phi)
+    here, there = (batch.obs, batch.program), (batch.next_obs, batch.next_program)
+    both = critic.read(params, *jax.tree.map(lambda x, y: jnp.concatenate([x, y]), here, there))
     state, next_state = jax.tree.map(lambda x: x[:b], both), jax.tree.map(lambda x: x[b:], both)
     actions = jnp.concatenate([batch.actions[:, None], batch.next_candidates], axis=1)
     heading = jnp.broadcast_to(next_state.heading[:, None], actions.shape[:2]).at[:, 0].set(state.heading)
-    chunks = critic.chunk_input(params, heading, actions)
+    chunks: Array = critic.chunk_input(params, heading, actions)
     return Inputs(state=state, chunk=chunks[:, :1], next_state=next_state, next_chunks=chunks[:, 1:])
 
 
@@ -133,7 +132,7 @@ def critic_step(
     critic: Critic, training: CriticTraining, draw: Source, state: CriticState, data: Any, key: jax.Array
 ) -> tuple[CriticState, Array]:
     """One update with ``key`` folded with the step; returns the state and METRICS."""
-    batch = draw(data, jax.random.fold_in(key, state.step), training.batch)
+    batch = draw(data, jax.random.fold_in(key, state.step))
     given = inputs(critic, state.params, batch)
     candidates = candidate_values(critic, state.params, state.target, given)
     y = targets.targets(training.rule, batch.rewards, batch.mask, batch.terminal, batch.phi, batch.next_phi, training.backup(candidates))
@@ -146,7 +145,7 @@ def critic_step(
 def updated(critic: Critic, training: CriticTraining, state: CriticState, gradient: Params) -> CriticState:
     """The state after one update of the parameters and of their moving average."""
     updates, opt = optimiser(critic, training, state.params).update(gradient, state.opt, state.params)
-    params = optax.apply_updates(state.params, updates)
+    params = jax.tree.map(jnp.add, state.params, updates)
     target = jax.tree.map(lambda t, p: t + training.tau * (p - t), state.target, params["net"])
     return CriticState(params=params, target=target, opt=opt, step=state.step + 1)
 
