@@ -13,9 +13,9 @@ import sys
 import numpy as np
 from absl import app, flags
 
-from coda_jax.evaluation import control_power
-from coda_jax.evaluation.control_power import Population
-from coda_jax.evaluation.control_test import ControlResult, verdicts
+from benchmarks import simulated_tests
+from benchmarks.simulated_tests import Population, confirmed
+from coda_jax.evaluation.control_test import verdicts
 from coda_jax.evaluation.statistics import Interval, wilson
 from coda_jax.loop.schedule import Adaptive, Measurement, next_round
 
@@ -44,10 +44,6 @@ def _text(k: int, n: int) -> str:
     return f"{k / n:6.1%} ({low:.1%} .. {high:.1%})"
 
 
-def _confirmed(results: list[ControlResult]) -> int:
-    return sum(r.verdict == "confirmed" for r in results)
-
-
 def power(trials: int) -> None:
     """Confirmed and refuted shares for each design, similarity and true drop, and of A/A tests."""
     print("| similarity | B | N | drop | confirmed | refuted | pooled test rejects |\n|---|---|---|---|---|---|---|", file=sys.stderr)
@@ -57,11 +53,11 @@ def power(trials: int) -> None:
             size = f"{scenes} to {top_up}" if top_up else str(scenes)
             for drop in (*DROPS, "A/A"):
                 if isinstance(drop, str):
-                    results, pooled = control_power.simulated_aa_tests(population, scenes, n, trials, top_up=top_up), None
+                    results, pooled = simulated_tests.simulated_aa_tests(population, scenes, n, trials, top_up=top_up), None
                 else:
-                    results = control_power.simulated_tests(population, scenes, n, drop, trials, top_up=top_up)
-                    pooled = control_power.pooled_rejections(population, top_up or scenes, n, drop, trials)
-                yes, no = _confirmed(results), sum(r.verdict == "refuted" for r in results)
+                    results = simulated_tests.simulated_tests(population, scenes, n, drop, trials, top_up=top_up)
+                    pooled = simulated_tests.pooled_rejections(population, top_up or scenes, n, drop, trials)
+                yes, no = confirmed(results), sum(r.verdict == "refuted" for r in results)
                 extra = {} if pooled is None else {"peer": "pooled two-proportion test", "peer_value": pooled / trials}
                 _emit(f"control_test_s{similarity}_b{size.replace(' ', '')}_n{n}_{drop}", yes, trials, refuted=no / trials, **extra)
                 peer = "" if pooled is None else _text(pooled, trials)
@@ -74,11 +70,11 @@ def rounds(trials: int) -> None:
     population = Population()
     for true in range(5):
         drops = [0.2] * true + [0.0] * (4 - true)
-        tests = [control_power.simulated_tests(population, 16, 8, drop, trials, seed=i) for i, drop in enumerate(drops)]
+        tests = [simulated_tests.simulated_tests(population, 16, 8, drop, trials, seed=i) for i, drop in enumerate(drops)]
         judged = [verdicts(each) for each in zip(*tests, strict=True)]
-        right = sum(_confirmed(r[:true]) for r in judged)
-        wrong = sum(_confirmed(r[true:]) for r in judged)
-        some = sum(_confirmed(r[true:]) > 0 for r in judged)
+        right = sum(confirmed(r[:true]) for r in judged)
+        wrong = sum(confirmed(r[true:]) for r in judged)
+        some = sum(confirmed(r[true:]) > 0 for r in judged)
         if true < 4:
             _emit(f"round_true{true}_false_confirmed", wrong, trials * (4 - true))
         cells = [_text(right, trials * true) if true else "", _text(wrong, trials * (4 - true)) if true < 4 else "", f"{some / trials:.1%}"]
@@ -90,7 +86,7 @@ def learning_value(trials: int) -> None:
     print("\n| scenes chosen | before = choosing rollouts | before = fresh rollouts |\n|---|---|---|", file=sys.stderr)
     for rule in ("hard", "band"):
         for n in (4, 16):
-            naive, fresh = control_power.untrained_gains(Population(), 64, n, rule, trials)
+            naive, fresh = simulated_tests.untrained_gains(Population(), 64, n, rule, trials)
             cells = []
             for name, gains in (("naive", naive), ("fresh", fresh)):
                 interval = _mean_interval(gains)

@@ -174,6 +174,7 @@ def diagnose_case(bench: Bench, case: str) -> None:
 
 def test_diagnoses(bench: Bench) -> None:
     """Put distinct diagnoses to the control test: true ones name an injected factor, false ones another."""
+    from coda_jax.agents.base import Difficulty
     from coda_jax.agents.scripted import engine
     from coda_jax.loop.verify import control_tested
     from coda_jax.programs.sandbox import Sandbox
@@ -194,18 +195,19 @@ def test_diagnoses(bench: Bench) -> None:
             for row in chosen:
                 if (row["case"], row["factor"], row["cause"]) in done:
                     continue
-                difficulty = engine.Difficulty(row["factor"], row["phase"], row["cause"])
+                difficulty = Difficulty(row["factor"], row["phase"], row["cause"])
                 verb = engine.verbs_for(difficulty, [b.spec for b in bench.bases[:8]], bench.run.train)[0]
                 program = evaluate_generation(engine.write(difficulty, verb, 1.0, {}), sandbox, bench.run.train)
-                result = control_tested(bench.run, program, bench.bases, bench.rollouts, Batch())
-                fields = dataclasses.asdict(result) if result else {"verdict": "no scene"}
+                found = control_tested(bench.run, program, bench.bases, bench.rollouts, Batch())
+                fields = dataclasses.asdict(found.result) if found else {"verdict": "no scene"}
                 bench.store(kind="test", true=true, case=row["case"], factor=row["factor"], cause=row["cause"], verb=verb, **fields)
                 print(f"{row['case']}, {row['factor']} {row['cause']} ({verb}): {fields['verdict']}", file=sys.stderr, flush=True)
 
 
 def aa_arm(bench: Bench) -> None:
     """Both variants by one verb and magnitude with other seeds, labels at random: how often would that be confirmed?"""
-    from coda_jax.evaluation.control_test import aa_labels, control_test
+    from benchmarks.simulated_tests import aa_labels
+    from coda_jax.evaluation.control_test import control_test
 
     done = {r["verb"] for r in read(bench.folder) if r["kind"] == "aa"}
     settings = bench.run.config.control

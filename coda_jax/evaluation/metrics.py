@@ -42,12 +42,23 @@ class Tally:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class Targeting:
+    """A round's environments before its training. share: with 4 to 12 successes of 16 rollouts (``memory.band.targeting_share``), None
+    without environments. exact: how many of them had 16 rollouts; for the others the share holds a chance."""
+
+    environments: Count
+    exact: Count
+    share: Annotated[float, Field(ge=0, le=1)] | None
+
+
+@dataclass(frozen=True, config=_STRICT)
 class Summary:
     """The numbers of a run that scripts read; committed work only.
 
     rounds: finished ones. accepted, rejected: scenes that passed validity, and the refused ones by reason. diagnoses: control tests by
-    verdict. modes: for each round how many were new, kept from earlier rounds, and removed. compiles_per_round: executables built after
-    the start, first those outside of rounds, then of each round. tokens: of language models. sim_steps: physics steps.
+    verdict. modes: for each round how many were new, kept from earlier rounds, and removed. targeting: of each round.
+    compiles_per_round: executables built after the start, first those outside of rounds, then of each round. tokens: of language models.
+    sim_steps: physics steps.
     suites: [family][suite]["before" | "after"] = {k, n}.
     """
 
@@ -61,6 +72,7 @@ class Summary:
     rounds: Count = 0
     diagnoses: dict[str, Count] = dataclasses.field(default_factory=dict)
     modes: list[dict[str, Count]] = dataclasses.field(default_factory=list)
+    targeting: list[Targeting] = dataclasses.field(default_factory=list)
     tokens: Count = 0
 
 

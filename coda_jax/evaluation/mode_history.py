@@ -55,7 +55,7 @@ class Value:
 
 @dataclasses.dataclass(frozen=True)
 class ModeHistory:
-    """One mode. diagnoses: round to number. searches, tests, values: oldest first."""
+    """One mode. diagnoses: round to number. searches, tests, values: oldest first. imported: it came from another run's memory."""
 
     mode_id: str
     factor: str
@@ -65,6 +65,7 @@ class ModeHistory:
     searches: tuple[Search, ...]
     tests: tuple[ControlOutcome, ...]
     values: tuple[Value, ...]
+    imported: bool = False
 
     @property
     def verdict(self) -> str:
@@ -107,15 +108,18 @@ def mode_histories(rows: Iterable[Mapping[str, Any]]) -> list[ModeHistory]:
     searches: dict[str, list[Search]] = {}
     tests: dict[str, list[ControlOutcome]] = {}
     values: dict[str, list[Value]] = {}
+    imported: set[str] = set()
     for row in rows:
         kind, mode, at = row.get("kind"), row.get("mode"), whole(row.get("round"))
-        if kind not in ("diagnosis", "program", "control_test", "learning_value") or not isinstance(mode, str) or at is None:
+        if kind not in ("imported", "diagnosis", "program", "control_test", "learning_value") or not isinstance(mode, str) or at is None:
             continue
         if "factor" in row and (kind != "diagnosis" or mode not in names):
             cause = str(row.get("cause", ""))
             # a mode keeps the canonical words of its causes, a diagnosis its own
             names[mode] = str(row["factor"]), str(row.get("phase", "")), canonical(cause) if kind == "diagnosis" else cause
-        if kind == "diagnosis":
+        if kind == "imported":
+            imported.add(mode)
+        elif kind == "diagnosis":
             own = diagnoses.setdefault(mode, {})
             own[at] = own.get(at, 0) + 1
         elif kind == "program":
@@ -132,6 +136,7 @@ def mode_histories(rows: Iterable[Mapping[str, Any]]) -> list[ModeHistory]:
             tuple(searches.get(mode, ())),
             tuple(tests.get(mode, ())),
             tuple(values.get(mode, ())),
+            mode in imported,
         )
         for mode in dict.fromkeys([*names, *diagnoses, *searches, *tests, *values])
     ]

@@ -1,4 +1,4 @@
-"""Start states (the learning tool ``start_states``): rollouts that begin where a phase begins, by a certified demonstration's own actions."""
+"""Start states (the tool ``start_states``): rollouts that begin where a phase begins, by a certified demonstration's own actions."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 _TIE = 1e-12  # subset means of k/n differences are compared up to rounding
 
@@ -21,9 +22,16 @@ class Interval(NamedTuple):
 
 
 class PairedDifference(NamedTuple):
-    """Mean of per-scene differences, its interval, and the one-sided p-value of "the mean is not above 0"."""
+    """Mean of per-scene differences and its interval."""
 
     mean: float
+    low: float
+    high: float
+
+
+class SignFlips(NamedTuple):
+    """Limits that invert the sign-flip test, and its one-sided p-value of "the mean is not above 0"."""
+
     low: float
     high: float
     p_value: float
@@ -67,23 +75,25 @@ def _subset_means(differences: np.ndarray, subsets: int, seed: int) -> np.ndarra
     return np.sort(chosen @ differences / chosen.sum(axis=1))
 
 
-def paired_difference(
+def sign_flip_test(
     differences: Sequence[float] | np.ndarray,
     confidence: float = 0.95,
     *,
     bounds: tuple[float, float] = (-1.0, 1.0),
     subsets: int = 20_000,
     seed: int = 0,
-) -> PairedDifference:
-    """Mean of paired per-scene differences with the interval that inverts the sign-flip permutation test.
+) -> SignFlips:
+    """The sign-flip permutation test of paired per-scene differences, and the limits that invert it.
 
     Flipping the signs of the subset F leaves sum(s (d - delta)) >= sum(d - delta) exactly when mean(d[F]) <= delta. So the p-value at
     delta counts subset means, and the limits are order statistics of them: no search. Exact up to 14 scenes at the default
     ``subsets``, Monte Carlo (valid, the identity counted) above. Where too few scenes exist to exclude anything, a limit is the bound.
+    It takes the sizes of the differences as given, so where nothing changed both limits are 0: to report a change, use
+    ``paired_difference``.
 
     Args:
-      differences: [b] one number per scene, e.g. success after minus success before, or (k_control - k_target) / n. Repeats of a
-        scene must be averaged first: the scene is the unit, never the rollout.
+      differences: [b] one number per scene, e.g. (k_control - k_target) / n. Repeats of a scene must be averaged first: the scene is
+        the unit, never the rollout.
       confidence: of the two-sided interval; a one-sided 5 % limit is the end of the 90 % interval.
       bounds: smallest and largest value a difference can take.
       subsets: at most so many sign flips are drawn.
@@ -94,15 +104,70 @@ def paired_difference(
     Source: Hartigan 1969, "Using subsample values as typical values"; the test is Fisher's sign-flip test.
     """
     _check_confidence(confidence)
-    d = np.asarray(differences, float)
-    if d.ndim != 1 or d.size == 0 or not np.isfinite(d).all():
-        raise ValueError(f"differences must be a non-empty list of finite numbers, one per scene; got shape {d.shape}")
-    means = _subset_means(d, subsets, seed)
+    means = _subset_means(_one_per_scene(differences), subsets, seed)
     total = len(means) + 1  # the empty subset is the identity
     rank = math.floor((1 - confidence) / 2 * total + _TIE)  # reject delta while 1 + #{means <= delta} <= rank
     low, high = (float(means[rank - 1]), float(means[-rank])) if rank else bounds
-    p_value = (1 + np.count_nonzero(means <= _TIE)) / total
-    return PairedDifference(float(d.mean()), low, high, float(p_value))
+    return SignFlips(low, high, float((1 + np.count_nonzero(means <= _TIE)) / total))
+
+
+def paired_difference(differences: Sequence[float] | np.ndarray, confidence: float = 0.95) -> PairedDifference:
+    """Mean of paired per-scene differences of success, with an interval that has a width even where nothing changed.
+
+    Where every scene changed by -1, 0 or 1 (one rollout each, or repeats that all ended alike: then a scene counts once) it is Tango's
+    score interval of a difference of paired proportions; n scenes without a change give 0 +- z^2 / (n + z^2), Wilson's limit of 0 of n.
+    Else it is Student's interval of the scenes with two more, one better and one worse by the smallest change that a scene showed: as
+    Bonett and Price add a pair to each kind of change, so that scenes that all changed alike do not make an interval without width.
+
+    Args:
+      differences: [b] one number in [-1, 1] per scene, success rate after minus before. Repeats of a scene must be averaged first.
+
+    Raises:
+      ValueError: no differences, ones that are not finite or outside [-1, 1], or confidence outside (0, 1).
+
+    Source: Tango 1998, "Equivalence test and confidence interval for the difference in proportions for the paired-sample design",
+    score statistic with the restricted estimate; Bonett & Price 2012, "Adjusted Wald confidence interval for a difference of binomial
+    proportions based on paired data".
+    """
+    _check_confidence(confidence)
+    d = _one_per_scene(differences)
+    if (np.abs(d) > 1 + _TIE).any():
+        raise ValueError(f"a difference of success rates lies in [-1, 1]; got {d[np.abs(d).argmax()]:g}")
+    if np.isin(d, (-1.0, 0.0, 1.0)).all():
+        better, worse = int((d == 1).sum()), int((d == -1).sum())
+        # mirrored, so that swapping before and after mirrors the interval bit for bit
+        low = -_upper_score_limit(worse, better, d.size, confidence)
+        return PairedDifference(float(d.mean()), low, _upper_score_limit(better, worse, d.size, confidence))
+    least = float(np.abs(d[d != 0]).min())
+    widened = np.append(d, (least, -least))
+    half = float(stdtrit(widened.size - 1, 0.5 + confidence / 2)) * float(widened.std(ddof=1)) / math.sqrt(widened.size)
+    centre = float(widened.mean())
+    return PairedDifference(float(d.mean()), max(-1.0, centre - half), min(1.0, centre + half))
+
+
+def _one_per_scene(differences: Sequence[float] | np.ndarray) -> np.ndarray:
+    d = np.asarray(differences, float)
+    if d.ndim != 1 or d.size == 0 or not np.isfinite(d).all():
+        raise ValueError(f"differences must be a non-empty list of finite numbers, one per scene; got shape {d.shape}")
+    return d
+
+
+def _upper_score_limit(better: int, worse: int, n: int, confidence: float) -> float:
+    """The largest difference that Tango's score test of ``better`` and ``worse`` of ``n`` scenes does not reject."""
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+
+    def rejected(delta: float) -> bool:
+        b = (2 * n - better + worse) * delta - better - worse
+        c = -worse * delta * (1 - delta)
+        share_worse = (math.sqrt(b * b - 8 * n * c) - b) / (4 * n)  # most likely one where the difference is delta
+        variance = n * (2 * share_worse + delta * (1 - delta))
+        return n * delta - (better - worse) > z * math.sqrt(max(0.0, variance))
+
+    low, high = (better - worse) / n, 1.0
+    for _ in range(60):  # halvings: down to rounding
+        middle = (low + high) / 2
+        low, high = (low, middle) if rejected(middle) else (middle, high)
+    return high
 
 
 def cluster_bootstrap(

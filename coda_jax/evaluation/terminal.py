@@ -15,6 +15,7 @@ from coda_jax.evaluation.metrics import Moment, Tally
 from coda_jax.evaluation.mode_history import ModeHistory
 from coda_jax.evaluation.statistics import wilson
 from coda_jax.evaluation.wording import cause_in_words
+from coda_jax.learning.scale_doctor import ScaleWarning
 
 _MOMENTS: tuple[Moment, ...] = ("before", "after")
 
@@ -151,8 +152,13 @@ def print_modes(modes: Sequence[ModeHistory], *, stream: TextIO | None = None) -
     if not rows:
         return
     header = ("factor", "phase", "cause", "verdict", "Learning Value")
-    title = f"Difficulty modes that were tested, of {len(modes)} diagnosed; Learning Value of each round in points of success"
+    title = f"Difficulty modes that were tested, of {len(modes)} known; Learning Value of each round in points of success"
     print_table(header, rows, title, texts=4, stream=stream)
+
+
+def warning_line(where: str, warning: ScaleWarning) -> str:
+    """ "round 2, policy: scale warning: ESS is 0.998 of n: ..."."""
+    return f"{where}: scale warning: {warning.text}"
 
 
 def print_table(

@@ -36,7 +36,7 @@ class TrialRunner:
     """A ``RolloutFn``: rolls trials out with one policy in one simulator.
 
     key: folded with each trial's key, so that equal trials have equal noise whenever and beside whomever they run.
-    on_result: called after each rollout (progress, a signal to stop). record: outcomes are recorded.
+    on_result: called with each outcome, in the order in which rollouts end (progress, a signal to stop). record: outcomes are recorded.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class TrialRunner:
         executed: int,
         horizon: int,
         key: jax.Array,
-        on_result: Callable[[], None] = lambda: None,
+        on_result: Callable[[Outcome], None] = lambda _: None,
         record: bool = False,
     ):
         self._sim, self._catalogue, self._policy_fn, self._embed = sim, catalogue, policy_fn, embed
@@ -68,9 +68,9 @@ class TrialRunner:
         made = rollout(self._sim, self._catalogue, episodes, self._policy_fn, self._embed, self._executed, self._key, record=self._record)
         for result in made:
             number = numbers[id(result.episode)]
-            outcomes[number] = outcome_of(result, trials[number])
+            outcome = outcomes[number] = outcome_of(result, trials[number])
             self.rollouts += 1
-            self._on_result()
+            self._on_result(outcome)
         assert all(o is not None for o in outcomes), "every episode ends"
         return [o for o in outcomes if o is not None]
 

@@ -139,12 +139,11 @@ def act(
     if actor.mode == "policy":
         raise ValueError("actor.mode is 'policy', which asks no critic: use policy.sample with one candidate")
     chunks = policy.sample(params, obs, keys, actor.candidates, roles)
-    encoded = critic.encode(critic_params, obs, program)
-    mask = critic.candidate_mask()[None, None]
-    q = critic.q(critic_params, encoded, jnp.clip(chunks, -1.0, 1.0), mask)
+    mask = critic.candidate_mask()
+    q = critic.q(critic_params, obs, program, jnp.clip(chunks, -1.0, 1.0), mask)
     chunk, chosen, weights = choose(actor, q, chunks, keys)
     if actor.mode == "average":
-        value = critic.q(critic_params, encoded, chunk[:, None], mask)[:, 0]
+        value = critic.q(critic_params, obs, program, chunk[:, None], mask)[:, 0]  # XLA encodes the state once for both
     else:
         value = jnp.take_along_axis(q, chosen[:, None], axis=1)[:, 0]
     spread, departure = motion_spread(jnp.clip(chunks, -1.0, 1.0), chunk, critic.executed)

@@ -20,13 +20,14 @@ from coda_jax.learning.experience import SOURCES, Experience, chunk_batch, rows_
 from coda_jax.learning.policies import grounding
 from coda_jax.learning.policies.base import Params, join
 from coda_jax.learning.policies.flow import FlowPolicy, flow_matching
+from coda_jax.learning.shares import rounded
 from coda_jax.learning.steps import Training, TrainState, descend, language_loss
 from coda_jax.types import Array, _pytree
 
 IMPROVE = ("awr", "filtered", "frozen")
 UNITS = ("std", "raw")
 LEAST_DEMONSTRATIONS = 0.25  # of a batch (METHOD 4)
-WEIGHT_METRICS = ("ess", "entropy", "clipped", "mean_weight", "advantage_sd", "advantage_sd_ema", "decisions")
+WEIGHT_METRICS = ("ess", "weight_share", "clipped", "mean_weight", "advantage_sd", "advantage_sd_ema", "decisions")
 METRICS = ("loss", "motor_demonstrations", "motor_decisions", "grounding", "language", "drift", "mean_weight", "gradient_norm")
 
 
@@ -39,7 +40,7 @@ class Awr:
     most_weight: w_max. least_sd: floor of the standard deviation, without which a flat critic's noise would become weights.
     sd_decay: of the running standard deviation, from one measurement of the table to the next.
     shares: of a batch's chunks, by SOURCES; demonstrations at least a quarter. drift_weight: of the mean squared difference between the
-    velocities of policy and clone. drift_limit: where that difference is worth a warning.
+    velocities of policy and clone.
     """
 
     improve: str
@@ -50,14 +51,13 @@ class Awr:
     sd_decay: float
     shares: tuple[float, float, float, float]
     drift_weight: float
-    drift_limit: float
 
     def __post_init__(self):
         if self.improve not in IMPROVE:
             raise ValueError(f"awr.improve is {self.improve!r}; use one of: {', '.join(IMPROVE)}")
         if self.advantage_unit not in UNITS:
             raise ValueError(f"awr.advantage_unit is {self.advantage_unit!r}; use one of: {', '.join(UNITS)}")
-        for name in ("temperature", "least_sd", "drift_limit"):
+        for name in ("temperature", "least_sd"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"awr.{name} is {getattr(self, name)}; it must be above 0")
         if not 1 <= self.most_weight < math.inf:
@@ -71,17 +71,13 @@ class Awr:
         if self.shares[0] < LEAST_DEMONSTRATIONS:
             raise ValueError(f"awr.shares gives demonstrations {self.shares[0]}; they must get at least {LEAST_DEMONSTRATIONS} of a batch")
 
-    def counts(self, batch: int) -> tuple[int, int, int, int]:
-        """Chunks of each source in a batch: demonstrations rounded up, the rest by largest remainder."""
-        demonstrations = min(math.ceil(self.shares[0] * batch - 1e-9), batch)
-        rest, total = batch - demonstrations, sum(self.shares[1:])
-        exact = [rest * share / total if total else 0.0 for share in self.shares[1:]]
-        counts = [math.floor(e) for e in exact]
-        if not total:
-            return batch, 0, 0, 0
-        for i in sorted(range(len(exact)), key=lambda i: counts[i] - exact[i])[: rest - sum(counts)]:
-            counts[i] += 1
-        return demonstrations, counts[0], counts[1], counts[2]
+    def counts(self, batch: int) -> tuple[int, ...]:
+        """Chunks of a batch from each of SOURCES; demonstrations get their least share in whole chunks."""
+        counts = list(rounded(self.shares, batch))
+        lacking = max(0, math.ceil(LEAST_DEMONSTRATIONS * batch) - counts[0])
+        counts[0] += lacking
+        counts[1 + max(range(3), key=lambda i: counts[1 + i])] -= lacking
+        return tuple(counts)
 
 
 @_pytree
@@ -136,11 +132,11 @@ def effective_share(weights: Array, own: Array) -> Array:
 
 
 def entropy_share(weights: Array, own: Array) -> Array:
-    """Entropy of w / sum w as a share of log n, [] in [0, 1]."""
+    """exp(entropy of w / sum w) / n, [] in [0, 1]: another count of those that take part, less ruled by the largest weights."""
     w = jnp.where(own, weights, 0.0)
     p = w / jnp.maximum(w.sum(), 1e-30)
     entropy = -jnp.where(p > 0, p * jnp.log(jnp.where(p > 0, p, 1.0)), 0.0).sum()
-    return entropy / jnp.log(jnp.maximum(own.sum(), 2))
+    return jnp.where(w.sum() > 0, jnp.exp(entropy), 0.0) / jnp.maximum(own.sum(), 1)
 
 
 @functools.partial(jax.jit, static_argnames=("awr",))
@@ -219,7 +215,8 @@ def policy_steps(
     """``count`` (traced: any number, one executable) updates without leaving the device; returns the mean METRICS.
 
     Demonstrations come from ``demos``, where every control step starts a chunk of clean labels, not from the table's rows, which hold what
-    was carried out under noise. Masked steps of a decision were never carried out: only the drift guard sees them.
+    was carried out under noise. Masked steps of a decision were never carried out: only the drift guard sees them. ``drift`` is a square in
+    standardised actions, whose spread between decisions is 1: its root has the unit of the scale doctor's.
 
     Args:
       weights: [n] of the table's rows (:func:`decision_weights`). clone_params: of the policy that drift is measured from, with the

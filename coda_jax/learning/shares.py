@@ -38,7 +38,7 @@ def shares(base: Sequence[float], tools: Sequence[Tools], batch: int) -> tuple[i
         share[_REPLAY] = np.clip(most - share[_DEMONSTRATION], 0, share[_REPLAY])
         share[_DEMONSTRATION] = min(share[_DEMONSTRATION], most)
         share[[_TARGETED, _CONTROL]] *= (1 - share[_DEMONSTRATION] - share[_REPLAY]) / practice
-    return _rounded(share, batch)
+    return rounded(share, batch)
 
 
 def _asked(tool: str, base: float, tools: Sequence[Tools]) -> float:
@@ -48,9 +48,9 @@ def _asked(tool: str, base: float, tools: Sequence[Tools]) -> float:
     return float(np.clip(np.mean([base if value is None else value for value in asked]), *TOOL_RANGES[tool]))
 
 
-def _rounded(share: np.ndarray, batch: int) -> tuple[int, ...]:
+def rounded(share: Sequence[float] | np.ndarray, batch: int) -> tuple[int, ...]:
     """Whole rows by largest remainders; the earlier source of equals."""
-    exact = share * batch
+    exact = np.asarray(share, np.float64) * batch
     counts = np.floor(exact + 1e-9).astype(int)
     for i in np.argsort(-(exact - counts), kind="stable")[: batch - counts.sum()]:
         counts[i] += 1

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import optax
 
 from coda_jax.learning import dataset as dataset_lib
+from coda_jax.learning import lora
 from coda_jax.learning.policies import grounding
 from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy
@@ -58,11 +59,16 @@ class TrainState:
     step: Array
 
 
+def learned(policy: FlowPolicy, params: Params) -> Any:
+    """A tree like ``params`` of bools: what updates change. Adapters alone where there are any, else what the policy calls trainable."""
+    return lora.trainable(params) if lora.targeted(params) else policy.trainable(params)
+
+
 def optimiser(policy: FlowPolicy, training: Training, params: Params) -> optax.GradientTransformation:
-    """AdamW with warm-up and cosine on what the policy calls trainable; the rest does not move."""
+    """AdamW with warm-up and cosine on what is ``learned``; the rest does not move and has no state."""
     rate = optax.warmup_cosine_decay_schedule(0.0, training.learning_rate, training.warmup, training.steps, 0.02 * training.learning_rate)
     learn = optax.chain(optax.clip_by_global_norm(training.clip_norm), optax.adamw(rate, weight_decay=training.weight_decay))
-    labels = jax.tree.map(lambda on: "learn" if on else "keep", policy.trainable(params))
+    labels = jax.tree.map(lambda on: "learn" if on else "keep", learned(policy, params))
     return optax.partition({"learn": learn, "keep": optax.set_to_zero()}, labels)
 
 
@@ -81,7 +87,12 @@ def descend(
     policy: FlowPolicy, training: Training, state: TrainState, objective: Callable[[Params], tuple[Array, T]]
 ) -> tuple[TrainState, T, Params]:
     """One update along the gradient of ``objective`` (parameters to a loss and what it measured): new state, measured, gradient."""
-    gradient, measured = jax.grad(objective, has_aux=True)(state.params)
+    on = learned(policy, state.params)
+
+    def of_learned(params):
+        return objective(jax.tree.map(lambda p, on: p if on else jax.lax.stop_gradient(p), params, on))
+
+    gradient, measured = jax.grad(of_learned, has_aux=True)(state.params)
     updates, opt = optimiser(policy, training, state.params).update(gradient, state.opt, state.params)
     params = optax.apply_updates(state.params, updates)
     decay = jnp.minimum(training.ema, (1.0 + state.step) / (10.0 + state.step))  # a short run must not average in its start

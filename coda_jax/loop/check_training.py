@@ -25,6 +25,13 @@ _WORLDS = 8  # scenes tried at once
 _MOST_SCENES = 64
 
 
+def proof(critic: settings.Config, stages: int) -> dict[str, Any]:
+    """The critic's certificate under its settings, for a potential of so many stages: ``deviation`` and whether it ``holds``."""
+    rule, backup = Rule(critic.gamma, critic.gamma_unit, critic.beta), Backup(critic.backup, critic.backup_temperature)
+    found = certificate(rule, backup, stages)
+    return {"deviation": found.deviation, "holds": found.holds}
+
+
 class TrainingCheck:
     """Judges training programs; demonstrations are made with the first one."""
 
@@ -33,8 +40,8 @@ class TrainingCheck:
 
     @functools.cached_property
     def demonstrations(self) -> list[Demonstrated]:
-        """``potential.gate_demos`` undisturbed demonstrations of training scenes, each grasped at the first attempt: where the target slips,
-        losing a stage is the truth.
+        """``potential.gate_demos`` undisturbed demonstrations of training scenes, each grasped at the first attempt: where the target
+        slips, losing a stage is the truth.
 
         Raises:
           InputError: the planner solves too few training scenes.
@@ -63,7 +70,7 @@ class TrainingCheck:
         if not isinstance(program, TrainingProgram):
             return row
         row["subgoals"] = [s.name for s in program.subgoals]
-        row["certificate"] = proof = self._certificate(program.stages)
+        row["certificate"] = proof = proof(self._config.critic, program.stages)
         if not proof["holds"]:
             reason = f"the critic's targets move values by {proof['deviation']:.2g} beside -beta Phi: use another config.critic.backup"
             return row | {"accepted": False, "kind": "certificate", "line": None, "reason": reason}
@@ -79,9 +86,3 @@ class TrainingCheck:
             return to_program(constructed(program, self.demonstrations).program)
         except GateError:
             return None
-
-    def _certificate(self, stages: int) -> dict[str, Any]:
-        chosen = self._config.critic
-        rule, backup = Rule(chosen.gamma, chosen.gamma_unit, chosen.beta), Backup(chosen.backup, chosen.backup_temperature)
-        found = certificate(rule, backup, stages)
-        return {"deviation": found.deviation, "holds": found.holds}

@@ -41,16 +41,15 @@ def language(config: settings.Config, catalogue: Catalogue, encoder: TextEncoder
     return language_set(chosen, phrases.names(catalogue), encoder.encode, _MULTIPLE)
 
 
-def template(config: settings.Config) -> TrainState:
-    """Shapes of the training state, for restoring one without its data."""
+def template(config: settings.Config, step: int) -> TrainState:
+    """Shapes of the training state of checkpoint ``step``, for restoring it without its data; only rounds train adapters."""
     policy, training = parts.policy_of(config), parts.training_of(config)
-    return jax.eval_shape(lambda key: init_state(policy, training, policy.init(key)), jax.random.key(0))
 
+    def state(key: jax.Array) -> TrainState:
+        params = policy.init(key)
+        return init_state(policy, training, parts.adapted(config, params) if step > config.clone.steps else params)
 
-def restore(run: Run, template: TrainState) -> TrainState | None:
-    """The committed training state, or None before the first one."""
-    step = run.state.checkpoint
-    return None if step is None else run.checkpoints.restore(template, step).tree
+    return jax.eval_shape(state, jax.random.key(0))
 
 
 def trained(run: Run) -> TrainState:
@@ -59,10 +58,10 @@ def trained(run: Run) -> TrainState:
     Raises:
       InputError: it has not.
     """
-    state = restore(run, template(run.config))
-    if state is None:
+    step = run.state.checkpoint
+    if step is None:
         raise InputError(f"{run.folder} has no trained policy yet: let --mode=run go on with this workdir")
-    return state
+    return run.checkpoints.restore(template(run.config, step), step).tree
 
 
 def committed_state(config: settings.Config, workdir: Path, commit: Commit) -> TrainState:
@@ -76,7 +75,7 @@ def committed_state(config: settings.Config, workdir: Path, commit: Commit) -> T
     with Checkpoints(workdir / CHECKPOINTS, config.checkpoint.keep) as checkpoints:
         if (found := checkpoints.problem(commit.checkpoint, commit.checkpoint_sha256)) is not None:
             raise CheckpointError(f"{found}: let --mode=run go on with {workdir}, which goes back to the commit before")
-        return checkpoints.restore(template(config), commit.checkpoint).tree
+        return checkpoints.restore(template(config, commit.checkpoint), commit.checkpoint).tree
 
 
 def run(run: Run) -> dict[str, Any]:
@@ -85,7 +84,8 @@ def run(run: Run) -> dict[str, Any]:
     data = dataset(config, demonstrations.load(run.folder, run.state), run.encoder)
     words = language(config, run.train, run.encoder)
     state = cloning.start(policy, training, data, config.seed)
-    state = restore(run, state) or state
+    if run.state.checkpoint is not None:
+        state = run.checkpoints.restore(state, run.state.checkpoint).tree
     first = int(state.step)
     with Progress(NAME, training.steps, "updates") as progress:
         progress.skip(first)

@@ -13,7 +13,7 @@ from coda_jax.evaluation.records import read_records
 from coda_jax.evaluation.report import write_report
 from coda_jax.evaluation.terminal import duration, print_modes, print_suites
 from coda_jax.learning.encoders.minilm import weights_folder
-from coda_jax.loop import estimate, evaluation, parts
+from coda_jax.loop import estimate, evaluation, parts, starting_memory
 from coda_jax.loop.run import Run, opened
 from coda_jax.loop.stages import next_stage, run_stage
 from coda_jax.loop.summary import summary_of
@@ -29,6 +29,7 @@ def run(config: settings.Config, workdir: Path, dry_run: bool) -> None:
     with parts.mendable():
         evaluation.chosen_scenes(config)
         weights_folder()
+        starting_memory.check(config, workdir)
         if dry_run:
             print(estimate.describe(config, workdir))
             return

@@ -1,4 +1,4 @@
-"""``--mode=compare``: other runs beside one, suite by suite and scene by scene."""
+"""``--mode=compare``: other runs or evaluations beside one, suite by suite and scene by scene."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from coda_jax import config as settings
 from coda_jax.evaluation.comparison import compare_runs
-from coda_jax.evaluation.metrics import read_summary
+from coda_jax.evaluation.metrics import SUMMARY, read_summary
 from coda_jax.evaluation.terminal import duration
 from coda_jax.loop import workdir as folders
 from coda_jax.runtime import InputError
@@ -20,22 +20,27 @@ _HEADER = ("suite", "reference", "run", "difference, points", "95 % interval, pa
 
 
 def run(reference: Path, others: Sequence[Path]) -> None:
-    """Print, for every other run, what it changes in the configuration and in success against the reference.
+    """Print, for every other folder, what it changes in the configuration and in success against the reference.
+
+    A folder is a run, or one that ``--mode=evaluate`` wrote: RUN/evaluations/NAME, whose name says its ``evaluate`` settings.
 
     Raises:
-      InputError: a folder is no finished run.
+      InputError: a folder is neither, or the run is not finished.
     """
+    runs = {folder: run_of(folder) for folder in (reference, *others)}
     try:
         compared = compare_runs(reference, others)
     except ValueError as error:
         raise InputError(str(error)) from None
-    stored = folders.read_config(reference)
+    stored = folders.read_config(runs[reference])
     for other, rows in compared.items():
-        print(f"{other.name} against {reference.name}: {_wall(other)} against {_wall(reference)}")
-        for line in settings.differences(stored, folders.read_config(other)):
-            print(f"  {line}")
+        evaluated_apart = other != runs[other] or reference != runs[reference]
+        print(f"{_name(other)} against {_name(reference)}: {_wall(other)} against {_wall(reference)}")
+        for line in settings.differences(stored, folders.read_config(runs[other])):
+            if not (evaluated_apart and line.startswith("evaluate.")):  # the names say them
+                print(f"  {line}")
         if not rows:
-            print("  no suite scene was rolled out in both runs")
+            print("  no suite scene was rolled out in both (of another split, other suites or other seeds?)")
             continue
         table = Table(*_HEADER, box=None, pad_edge=False)
         for row in rows:
@@ -49,6 +54,30 @@ def run(reference: Path, others: Sequence[Path]) -> None:
             )
             table.add_row(*map(Text, cells))
         Console(width=100, highlight=False).print(table)
+
+
+def run_of(folder: Path) -> Path:
+    """The run that a folder is, or whose policy was evaluated in it.
+
+    Raises:
+      InputError: it is neither; the message says what there is.
+    """
+    if folder.parent.name == folders.EVALUATIONS and (folder / SUMMARY).exists():
+        return folder.parent.parent
+    if folder.name == folders.EVALUATIONS and folder.is_dir():
+        found = sorted(str(path.parent) for path in folder.glob(f"*/{SUMMARY}"))
+        raise InputError(f"{folder} holds evaluations; name one of them: {', '.join(found) or 'none is finished'}")
+    if not (folder / folders.CONFIG_FILE).exists():
+        raise InputError(
+            f"{folder} is no run: --workdir and --against take folders of finished runs, such as runs/NAME, or of their evaluations, "
+            f"such as runs/NAME/{folders.EVALUATIONS}/test-e4"
+        )
+    return folder
+
+
+def _name(folder: Path) -> str:
+    owner = run_of(folder)
+    return folder.name if owner == folder else f"{owner.name}/{folders.EVALUATIONS}/{folder.name}"
 
 
 def _wall(folder: Path) -> str:

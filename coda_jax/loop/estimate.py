@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -10,13 +11,44 @@ from coda_jax import runtime
 from coda_jax.evaluation.terminal import duration
 from coda_jax.loop import evaluation, parts, requirements
 from coda_jax.loop.journal import read_commits
+from coda_jax.loop.rounds.environments import WAVES
 from coda_jax.loop.rounds.rollouts import KEPT
 from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.scenes.catalogue import Catalogue
 
-# Seconds on one core of a server CPU of 2023; the reader gets a rough figure, nothing depends on them.
-_START_S, _SCENE_S, _DEMO_S, _ROLLOUT_S, _FILM_S = 25.0, 0.03, 0.10, 0.10, 0.25
-_UPDATE_S_PER_FLOP = 8e-11
+# The start-up in seconds, from an empty compilation cache; else CPU seconds of the quickstart and of runs without rounds on two idle
+# cores of an x86 server, from their ledger.json: `python -m benchmarks.estimate --run=runs/quickstart` sets a run's own beside these.
+# A rough figure for the reader; nothing depends on them.
+_START_S, _SCENE_S = 15.0, 0.04
+_DEMO_STEP_S, _ROLLOUT_STEP_S, _FILM_STEP_S = 4.0e-4, 4.8e-4, 4e-3  # for each control step of the horizon
+_UPDATE_S_PER_FLOP = 2.1e-11
+_TOPPED_UP = 0.1  # of the rollouts that the band may ask for: in the quickstart it asked for fewer
+_SERIAL = 0.2  # share of the work that more cores do not shorten: two idle cores were worth 1.65
+
+
+def busy_cores(cores: int) -> float:
+    """How many times faster than on one core (Amdahl 1967)."""
+    return 1 / (_SERIAL + (1 - _SERIAL) / cores)
+
+
+def stage_seconds(config: settings.Config, rollouts: int, films: int, parameters: int, cores: int) -> dict[str, float]:
+    """About how long each part of a run takes, s. rollouts, films: of one evaluation. Rounds at their longest."""
+    demo_s, rollout_s, film_s = (rate * config.horizon for rate in (_DEMO_STEP_S, _ROLLOUT_STEP_S, _FILM_STEP_S))
+    work = {
+        "scenes": math.ceil(config.demos.count / config.sim.worlds) * config.sim.worlds * _SCENE_S,
+        "demonstrations": config.demos.count * demo_s,
+        "clone": config.clone.steps * 6 * parameters * config.clone.batch * _UPDATE_S_PER_FLOP,
+        "evaluate": (1 + bool(config.rounds.count)) * (rollouts * rollout_s + films * film_s),
+    }
+    if rounds := config.rounds.count:
+        scenes = config.rounds.bases + (config.control.most_scenes if STRATEGIES[config.strategy].diagnoses else 0)
+        demos = config.rounds.environments * config.rounds.demos
+        updates = work["clone"] * config.schedule.most_updates / config.clone.steps
+        counts = round_rollouts(config)
+        episodes = sum(counts.values()) - (1 - _TOPPED_UP) * counts["band"]
+        one = scenes * _SCENE_S + demos * demo_s + episodes * rollout_s + updates
+        work[f"{rounds} rounds"] = rounds * one
+    return {"warm-up": _START_S} | {name: seconds / busy_cores(cores) for name, seconds in work.items()}
 
 
 def describe(config: settings.Config, workdir: Path) -> str:
@@ -33,20 +65,9 @@ def describe(config: settings.Config, workdir: Path) -> str:
     parameters = requirements.parameter_count(config)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     films = 2 * config.evaluate.films * len(scenes)
-    stages = {
-        "warm-up": _START_S,
-        "scenes": config.demos.count * _SCENE_S,
-        "demonstrations": config.demos.count * _DEMO_S / cores,
-        "clone": config.clone.steps * 6 * parameters * config.clone.batch * _UPDATE_S_PER_FLOP / cores,
-        "evaluate": (1 + bool(config.rounds.count)) * (sum(rollouts.values()) * _ROLLOUT_S + films * _FILM_S) / cores,
-    }
+    stages = stage_seconds(config, sum(rollouts.values()), films, parameters, cores)
     each_round = round_rollouts(config)
-    if config.rounds.count:
-        demos = config.rounds.environments * config.rounds.demos
-        updates = stages["clone"] * config.rounds.steps / config.clone.steps
-        scenes_s = (config.rounds.bases + config.control.most_scenes) * _SCENE_S
-        one = scenes_s + (sum(each_round.values()) * _ROLLOUT_S + demos * _DEMO_S) / cores + updates
-        stages[f"{config.rounds.count} rounds"] = config.rounds.count * one
+    most = ", with all the rollouts and updates that rounds may ask for" if config.rounds.count else ""
     memory, states = requirements.memory_bytes(config), (config.checkpoint.keep + 1) * requirements.state_bytes(config)
     disk = config.demos.count * 80 * requirements.ROW_BYTES + states + films * 60e3
     if config.experience.record:
@@ -65,16 +86,17 @@ def describe(config: settings.Config, workdir: Path) -> str:
         + ", ".join(f"{suite} {n}" for suite, n in rollouts.items())
         + f"; {config.evaluate.executed} actions of each chunk executed",
         *_round_lines(config, each_round),
+        *([f"starts from     {config.memory.start}, {config.memory.start_mode}"] if config.memory.start else []),
         "language model  none: 0 tokens",
         f"memory          about {memory / 1e9:.1f} GB; disk about {disk / 1e6:.0f} MB",
-        f"time            about {duration(sum(stages.values()))} on {cores} cores: "
+        f"time            about {duration(sum(stages.values()))} on {cores} idle cores{most}: "
         + ", ".join(f"{name} {duration(seconds)}" for name, seconds in stages.items()),
     ]
     return "\n".join(lines)
 
 
 def round_rollouts(config: settings.Config) -> dict[str, int]:
-    """Rollouts of one round by purpose, at most; a round whose modes are few or decided early takes fewer."""
+    """Rollouts of one round by purpose, at most; a round whose modes are few or decided early, or that ends early, takes fewer."""
     rounds, engine, control = config.rounds, config.engine, config.control
     counts = {"collect": 2 * rounds.bases * rounds.collect}
     if STRATEGIES[config.strategy].diagnoses:
@@ -82,9 +104,18 @@ def round_rollouts(config: settings.Config) -> dict[str, int]:
         counts["search"] = engine.modes * len(engine.levels) * engine.scenes * engine.rollouts
         counts["control"] = 2 * control.modes * control.most_scenes * control.rollouts
     if STRATEGIES[config.strategy].proposes == "in_band":
-        counts["choose"] = rounds.bases * rounds.rollouts
-    counts["measure"] = 4 * rounds.environments * rounds.rollouts
+        counts["choose"] = WAVES * rounds.bases * rounds.rollouts
+    controls = min(rounds.environments, control.modes * control.most_scenes) if STRATEGIES[config.strategy].diagnoses else 0
+    counts["measure"] = (1 + most_blocks(config)) * (rounds.environments + controls) * rounds.rollouts
+    # after a training only an adaptive schedule asks, about modes
+    asks = config.schedule.kind == "adaptive" and STRATEGIES[config.strategy].diagnoses
+    counts["band"] = (1 + asks * most_blocks(config)) * rounds.environments * (rounds.most_rollouts - rounds.rollouts)
     return counts
+
+
+def most_blocks(config: settings.Config) -> int:
+    """Trainings of one round, at most; each is followed by a measurement."""
+    return config.schedule.most_updates // config.rounds.steps
 
 
 def _round_lines(config: settings.Config, each_round: dict[str, int]) -> list[str]:
@@ -94,6 +125,6 @@ def _round_lines(config: settings.Config, each_round: dict[str, int]) -> list[st
     listed = ", ".join(f"{purpose} {n}" for purpose, n in each_round.items())
     return [
         f"rounds          {rounds.count} of {config.strategy}: {rounds.environments} environments, {rounds.demos} demonstrations each, "
-        f"{rounds.steps:,} updates a block",
+        f"at most {most_blocks(config)} x {rounds.steps:,} updates",
         f"                at most {sum(each_round.values()):,} rollouts a round: {listed}",
     ]

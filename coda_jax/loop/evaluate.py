@@ -11,13 +11,12 @@ from coda_jax.evaluation.records import read_records, records_name, tally
 from coda_jax.evaluation.report import write_report
 from coda_jax.evaluation.terminal import print_suites
 from coda_jax.loop import cloning, evaluation, parts, requirements
+from coda_jax.loop import workdir as folders
 from coda_jax.loop.evaluated import Evaluated, SuiteDone
 from coda_jax.loop.journal import Commit, file_sha256, read_commits
 from coda_jax.loop.ledger import Ledger
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
-
-FOLDER = "evaluations"
 
 
 def folder_name(config: settings.Config) -> str:
@@ -43,7 +42,7 @@ def run(config: settings.Config, workdir: Path, dry_run: bool) -> None:
         commits = read_commits(workdir)
         if not commits or cloning.NAME not in commits[-1].done:
             raise InputError(f"{workdir} has no trained policy yet: let --mode=run finish with this workdir first")
-        folder = workdir / FOLDER / folder_name(config)
+        folder = workdir / folders.EVALUATIONS / folder_name(config)
         if dry_run:
             counts = ", ".join(f"{suite} {len(specs) * config.evaluate.seeds}" for suite, specs in scenes.items())
             print(f"rollouts on {config.evaluate.split}: {counts}; {config.evaluate.executed} actions of each chunk; results in {folder}")

@@ -19,6 +19,7 @@ from coda_jax.evaluation.records import EvalRecord, write_records
 from coda_jax.evaluation.rollouts import PolicyFn, Result, rollout
 from coda_jax.evaluation.statistics import wilson
 from coda_jax.evaluation.terminal import Progress
+from coda_jax.learning import lora
 from coda_jax.learning.actor import Actor, Selection, act
 from coda_jax.learning.critic.batch import ProgramInput
 from coda_jax.learning.critic.network import Critic
@@ -103,7 +104,8 @@ def acting(
     policy: FlowPolicy, params: Params, sim: Simulator, catalogue: Catalogue, guide: Guide | None = None
 ) -> tuple[Simulator, PolicyFn]:
     """The simulator to roll out in and the function that gives a chunk for each of its worlds: a sample of the policy, or the choice of
-    ``guide`` among several."""
+    ``guide`` among several; adapters are merged first."""
+    params = lora.merged(params)
     watched = GivenRoles(sim, catalogue) if policy.given_roles else None
     simulator = watched or sim
 

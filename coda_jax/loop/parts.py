@@ -8,9 +8,13 @@ from collections.abc import Iterator
 import jax
 
 from coda_jax import config as settings
+from coda_jax.agents.base import DataEngine, Diagnoser
 from coda_jax.agents.scripted.diagnoser import DiagnoserSettings, ScriptedDiagnoser
+from coda_jax.agents.scripted.engine import ScriptedEngine
+from coda_jax.learning import lora
 from coda_jax.learning.clone import DivergedError
 from coda_jax.learning.encoders.minilm import TEXT_DIM, EncoderMissingError, TextEncoder
+from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.learning.steps import Training
 from coda_jax.loop.checkpoint import CheckpointError
@@ -29,6 +33,8 @@ from coda_jax.sim.simulator import Simulator
 from coda_jax.sim.validity import ValiditySettings
 from coda_jax.types import FREE_SLOTS
 
+_ADAPTERS = 2**20  # stream of the seed, beyond those of scenes and rollouts
+
 
 def policy_of(config: settings.Config) -> FlowPolicy:
     return settings.build(FlowPolicy, config.policy, text_dim=TEXT_DIM)
@@ -36,6 +42,19 @@ def policy_of(config: settings.Config) -> FlowPolicy:
 
 def training_of(config: settings.Config) -> Training:
     return settings.build(Training, config.clone)
+
+
+def adapted(config: settings.Config, params: Params) -> Params:
+    """``params`` as rounds train them: with adapters where ``lora.rank`` asks for them and there are none yet, else unchanged.
+
+    Raises:
+      TargetError: ``lora.targets`` names layers that the policy does not have.
+    """
+    chosen = config.lora
+    if not chosen.rank or lora.targeted(params):
+        return params
+    key = jax.random.fold_in(jax.random.key(config.seed), _ADAPTERS)
+    return lora.attach(params, chosen.rank, chosen.alpha, tuple(chosen.targets), key)
 
 
 def validity_of(config: settings.Config) -> ValiditySettings:
@@ -57,9 +76,13 @@ def most_demonstrations(config: settings.Config) -> int:
     return config.demos.count + config.rounds.count * (config.rounds.environments * config.rounds.demos + config.rounds.own)
 
 
-def diagnoser_of(config: settings.Config) -> ScriptedDiagnoser:
+def diagnoser_of(config: settings.Config) -> Diagnoser:
     chosen = config.diagnose
     return ScriptedDiagnoser(DiagnoserSettings(chosen.rerollouts, chosen.least_gain, chosen.sure, chosen.regression_weight))
+
+
+def engine_of(catalogue: Catalogue) -> DataEngine:
+    return ScriptedEngine(catalogue)
 
 
 def limits_of(config: settings.Config) -> Limits:
@@ -114,6 +137,6 @@ def mendable() -> Iterator[None]:
     """Inside, errors that the user can mend end the command with one message and exit code 2."""
     try:
         yield
-    except (EncoderMissingError, CheckpointError, SuiteError, UnknownAsset, SceneError, DivergedError) as error:
+    except (EncoderMissingError, CheckpointError, lora.TargetError, SuiteError, UnknownAsset, SceneError, DivergedError) as error:
         message = error.args[0] if isinstance(error, KeyError) and error.args else error  # KeyError shows its message in quotes
         raise InputError(str(message)) from error

@@ -1,6 +1,6 @@
 """Recorded moments of many episodes as arrays of one npz, read back only where they are what ``packed`` makes.
 
-About 10 kB an episode of 80 control steps where the file is compressed; 40 kB before. docs/experience.md has the figures.
+A demonstration of 55 control steps takes 15 kB, a rollout of 117 steps of a policy that moves little 19 kB (benchmarks/experience.py).
 """
 
 from __future__ import annotations

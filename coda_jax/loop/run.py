@@ -18,6 +18,7 @@ from coda_jax.loop import workdir as folders
 from coda_jax.loop.checkpoint import Checkpoints
 from coda_jax.loop.journal import Commit, Journal, missing_or_changed
 from coda_jax.loop.ledger import Ledger
+from coda_jax.loop.substeps import Substeps
 from coda_jax.memory.rows import Row
 from coda_jax.memory.store import FILE as MEMORY
 from coda_jax.memory.store import Memory
@@ -26,7 +27,9 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.suites import frozen_scenes
 
 CHECKPOINTS = "checkpoints"
-_STAGE_FILES = re.compile(r"(scenes|demos|own|rollouts)_r?\d{2,4}(_[a-z]+\d*)?\.(jsonl|npz)|eval_(before|after)_[A-Za-z0-9_-]+\.jsonl")
+_STAGE_FILES = re.compile(
+    r"(scenes|demos|own|rollouts)_r?\d{2,4}(_[a-z]+\d*)?\.(jsonl|npz)|part_.+\.npz|eval_(before|after)_[A-Za-z0-9_-]+\.jsonl"
+)
 _HALF_WRITTEN = re.compile(r"\..+\.tmp")  # of a killed atomic_write
 
 
@@ -50,7 +53,7 @@ class Run:
     Nothing is removed before that commit is found, and nothing at all where work is there but no commit of it can be used.
 
     config: the whole configuration. state: the last commit. memory: what the run remembers; its rows are added by ``commit``.
-    train, everything: catalogues of training and of every split.
+    train, everything: catalogues of training and of every split. substeps: of the stage in progress.
 
     Raises:
       InputError: ``memory.sqlite`` is damaged or gone, no commit of it can be used, or the folder is of another version.
@@ -77,6 +80,7 @@ class Run:
         self._compiles = runtime.compile_count()
         self._spent, self._built = 0.0, 0  # wall time and compilations charged since the last commit
         self._stage = ""  # charged last
+        self.substeps = self._no_substeps()
 
     @property
     def state(self) -> Commit:
@@ -119,13 +123,40 @@ class Run:
         Raises:
           Stopped: SIGTERM or SIGINT arrived. StoreError, OSError: as ``Journal.append``. InputError: as ``folders.require_held``.
         """
+        self._append(rows, changes | {"metrics_bytes": self.metrics.commit()})
+
+    def _append(self, rows: Sequence[Row], changes: dict[str, Any]) -> None:
         folders.require_held(self.folder)
         old = self.state
         changes |= {"stage": self._stage, "wall_s": old.wall_s + self._spent, "compiles": old.compiles + self._built}
-        self.journal.append(dataclasses.replace(old, metrics_bytes=self.metrics.commit(), **changes), rows)
+        self.journal.append(dataclasses.replace(old, **changes), rows)
         self._spent, self._built = 0.0, 0
         self.ledger.save()
         runtime.check_stop()
+
+    def begin_stage(self, name: str, charge: str) -> None:
+        """From here on ``substeps`` are those of the stage; ``charge``: whom their time is booked to."""
+
+        def commit(files: dict[str, str]) -> None:
+            self.charge(charge)
+            # rows of the log since the stage's beginning are not committed: begun again, the stage writes them again
+            self._append((), {"files": self.state.files | files})
+
+        self.substeps = Substeps(name, self.folder, self.config.checkpoint.rollouts, self.state.files, commit)
+
+    def end_stage(self, name: str, rows: Sequence[Row], changes: dict[str, Any]) -> None:
+        """Commit what a stage leaves and that it is done, in one commit: a kill between the two would have the stage done twice.
+
+        Its sub-steps are needed no more. Raises as ``commit``.
+        """
+        files = self.substeps.dropped(changes.get("files", self.state.files))
+        self.commit(*rows, **changes | {"files": files, "done": [*self.state.done, name]})
+        self.substeps.remove()
+        self.substeps = self._no_substeps()
+
+    def _no_substeps(self) -> Substeps:
+        """Outside of stages nothing is kept."""
+        return Substeps("", self.folder, None, {}, lambda _: None)
 
 
 def _require_memory(folder: Path) -> None:

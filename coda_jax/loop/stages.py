@@ -10,7 +10,7 @@ from typing import Any
 from coda_jax import config as settings
 from coda_jax.evaluation.metrics import Moment
 from coda_jax.evaluation.records import records_name
-from coda_jax.loop import cloning, demonstrations, evaluation, seed_scenes
+from coda_jax.loop import cloning, demonstrations, evaluation, seed_scenes, starting_memory
 from coda_jax.loop.journal import Commit, file_sha256
 from coda_jax.loop.rounds import collect, control, diagnose, environments, measure, propose, training
 from coda_jax.loop.run import Finished, Run
@@ -52,7 +52,8 @@ def evaluate(run: Run, moment: Moment) -> dict[str, Any]:
 
 
 def _first(config: settings.Config) -> list[Stage]:
-    stages = [
+    stages = [Stage(starting_memory.NAME, starting_memory.NAME, starting_memory.run_stage)] if starting_memory.wanted(config) else []
+    stages += [
         Stage(seed_scenes.NAME, seed_scenes.NAME, seed_scenes.run),
         Stage(demonstrations.NAME, demonstrations.NAME, demonstrations.run),
         Stage(cloning.NAME, cloning.NAME, cloning.run),
@@ -100,6 +101,7 @@ def next_stage(config: settings.Config, state: Commit) -> Stage | None:
 
 def run_stage(run: Run, stage: Stage) -> None:
     """Run a stage and commit that it is done."""
+    run.begin_stage(stage.name, stage.charge)
     built = run.state.compiles
     before = run.ledger.stages.get(stage.charge)
     earlier = before.wall_s if before else 0.0
@@ -111,6 +113,5 @@ def run_stage(run: Run, stage: Stage) -> None:
     run.metrics.write("stage", name=stage.name, wall_s=round(spent, 2), compiles=compiles, **finished.row)
     if compiles:
         run.say(f"{stage.name}: {compiles} executables were built after the warm-up")
-    # one commit: a kill between the work and its end would have the stage done twice
     changes = {"sim_steps": run.state.sim_steps + finished.physics_steps} | finished.changes
-    run.commit(*finished.rows, **changes, done=[*run.state.done, stage.name])
+    run.end_stage(stage.name, finished.rows, changes)

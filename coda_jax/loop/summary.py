@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Sequence
 
-from coda_jax.evaluation.metrics import METRICS, Summary, read_metrics
+from coda_jax.evaluation.metrics import METRICS, Summary, Targeting, read_metrics
 from coda_jax.evaluation.records import EvalRecord, tally
 from coda_jax.loop.run import Run
 from coda_jax.memory.rows import ControlTest, Mode
@@ -27,6 +27,7 @@ def summary_of(run: Run, records: Sequence[EvalRecord]) -> Summary:
         rounds=rounds,
         diagnoses=dict(sorted(verdicts.items())),
         modes=[_modes(run.memory, number) for number in range(1, rounds + 1)],
+        targeting=_targeting(run, rounds),
     )
 
 
@@ -38,6 +39,12 @@ def _compiles(run: Run, rounds: int) -> list[int]:
             head = str(row["name"]).partition(".")[0]
             counts[int(head[1:]) if head[:1] == "r" and head[1:].isdigit() else 0] += row["compiles"]
     return counts
+
+
+def _targeting(run: Run, rounds: int) -> list[Targeting]:
+    rows = {row["round"]: row for row in read_metrics(run.folder / METRICS) if row["kind"] == "targeting"}
+    found = [rows[number] for number in range(1, rounds + 1)]
+    return [Targeting(row["environments"], row["exact"], row["share"]) for row in found]
 
 
 def _modes(memory: Memory, round_number: int) -> dict[str, int]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from coda_jax import config as settings
 from coda_jax.evaluation.film import write_strip
 from coda_jax.loop import films, parts
+from coda_jax.loop import workdir as folders
 from coda_jax.loop.check import read_program
 from coda_jax.programs.errors import ProgramError
 from coda_jax.programs.sandbox import Sandbox
@@ -20,6 +21,7 @@ from coda_jax.sim.render import FRONT, WRIST
 from coda_jax.sim.validity import check
 
 HEIGHT, WIDTH = 360, 480
+PICTURES = Path("runs") / "pictures"  # where no run is named
 
 
 def scene_of(config: settings.Config, program: Path | None, suite: str, index: int) -> SceneSpec:
@@ -54,8 +56,13 @@ def table(spec: SceneSpec, catalogue: Catalogue) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def run(config: settings.Config, program: Path | None, suite: str, index: int, output: Path | None) -> None:
-    """Draw one scene from the front and from the wrist side by side, and print what it is; ``output`` is SCENE_ID.png if None.
+def run(
+    config: settings.Config, program: Path | None, suite: str, index: int, output: Path | None = None, workdir: Path | None = None
+) -> None:
+    """Draw one scene from the front and from the wrist side by side, and print what it is and where the picture is.
+
+    Args:
+      output: the file; None for scene_ID.png in the videos of ``workdir`` where that is a run, else in runs/pictures.
 
     Raises:
       InputError: there is no such scene, or the picture cannot be written.
@@ -73,7 +80,8 @@ def run(config: settings.Config, program: Path | None, suite: str, index: int, o
         except HeldOutContent as error:
             print(f"not for training: {error}")
         picture = films.picture(spec, catalogue, HEIGHT, WIDTH, (FRONT, WRIST))
-        path = output or Path(f"{spec.scene_id}.png")
+        own = workdir is not None and (workdir / folders.CONFIG_FILE).exists()
+        path = output or (workdir / "videos" if own and workdir else PICTURES) / f"scene_{spec.scene_id}.png"
         try:
             write_strip(path, picture)
         except (OSError, ValueError) as error:

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from coda_jax.evaluation.rollouts import rollout
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning import clone
-from coda_jax.learning.steps import init_state, train_steps
+from coda_jax.learning.steps import train_steps
 from coda_jax.loop import cloning, demonstrations, evaluation, parts
-from coda_jax.loop.rounds.training import training_of as round_training
+from coda_jax.loop.rounds import training as round_training
 from coda_jax.loop.run import Run
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.sim.demonstrate import demonstrate
@@ -45,8 +45,8 @@ def warm_up(run: Run) -> None:
             state, _ = train_steps(policy, training, state, data, words, key, jnp.asarray(0, jnp.int32))
         if config.rounds.count:
             words = cloning.language(config, catalogue, run.encoder)
-            again, key = round_training(run), jax.random.fold_in(jax.random.key(config.seed), 1)
-            state, _ = train_steps(policy, again, init_state(policy, again, state.ema), data, words, key, jnp.asarray(0, jnp.int32))
+            again, key = round_training.training_of(run), jax.random.fold_in(jax.random.key(config.seed), 1)
+            state, _ = train_steps(policy, again, round_training.begin(run, state.ema), data, words, key, jnp.asarray(0, jnp.int32))
         progress.advance(part="training")
         rehearse_rollouts(run.config, [episode, episode], state.ema, run)
         progress.advance(part="rollouts")

@@ -22,6 +22,7 @@ from coda_jax.runtime import InputError
 CONFIG_FILE = "config.json"
 PART_FILE = CONFIG_FILE + ".part"  # of a process that was killed at its start
 LOCK_FILE = ".lock"
+EVALUATIONS = "evaluations"  # folder of what --mode=evaluate writes, one folder for each set of settings
 _held: dict[Path, tuple[int, bool]] = {}  # locked folders: descriptor of the lock file, whether the folder itself is locked too
 
 

@@ -69,20 +69,32 @@ def scores(modes: Sequence[ModeState], c: float = 1.0) -> dict[str, float]:
 
     Source: Auer et al. 2002, UCB1; discounts of Garivier & Moulines 2011.
     """
+    found = terms(modes, c)
+    return {m.mode: sum(found[m.mode]) * learnability(m.k, m.n) if m.mode in found else math.inf for m in modes}
+
+
+def terms(modes: Sequence[ModeState], c: float = 1.0) -> dict[str, tuple[float, float]]:
+    """The rescaled value and the exploration term of every tried mode: what ``scores`` adds up."""
     tried = [m for m in modes if m.environments > 0]
     if not tried:
-        return {m.mode: math.inf for m in modes}
+        return {}
     values = [m.value for m in tried]
     least, spread = min(values), max(max(values) - min(values), LEAST_SPREAD)
     total = max(1.0, sum(m.environments for m in tried))
+    return {m.mode: ((m.value - least) / spread, c * math.sqrt(2 * math.log(total) / m.environments)) for m in tried}
 
-    def score(m: ModeState) -> float:
-        if m.environments == 0:
-            return math.inf
-        bonus = c * math.sqrt(2 * math.log(total) / m.environments)
-        return ((m.value - least) / spread + bonus) * learnability(m.k, m.n)
 
-    return {m.mode: score(m) for m in modes}
+def value_over_exploration(modes: Sequence[ModeState], c: float = 1.0) -> float | None:
+    """Range of the rescaled values of the active modes over their mean exploration term: 0 where exploration alone tells them apart.
+
+    None where fewer than two of them were tried, or there is no exploration (c = 0).
+    """
+    found = list(terms([m for m in modes if m.status == "active"], c).values())
+    if len(found) < 2:
+        return None
+    width = max(value for value, _ in found) - min(value for value, _ in found)
+    mean = math.fsum(bonus for _, bonus in found) / len(found)
+    return width / mean if mean else None
 
 
 def largest_remainder(total: int, weights: Sequence[float] | np.ndarray) -> list[int]:

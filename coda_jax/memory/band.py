@@ -6,11 +6,13 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import betainc
+from scipy.special import betainc, betaln
 
 LOW, HIGH = 0.2, 0.8
 SURE = 0.8  # posterior probability at which a membership counts as decided
 OWN = 16  # rollouts from which an environment is judged by itself
+TARGET_LOW, TARGET_HIGH = 4, 12  # successes of OWN rollouts that the paper counts as targeted
+_MEANS, _WEIGHTS = np.linspace(0.025, 0.975, 39), np.geomspace(0.25, 256.0, 21)  # of the success rates of a round's environments
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,16 +72,34 @@ def memberships(environments: Sequence[Environment], own: int = OWN) -> list[Mem
     return judged
 
 
-def targeting_share(k: Sequence[int] | np.ndarray) -> float:
-    """Share of environments with 4 to 12 successes of 16 rollouts: the number to compare with the paper's "targeting".
+def targeting_share(counts: Sequence[tuple[int, int]]) -> float:
+    """Share of environments with 4 to 12 successes of 16 rollouts, the number to compare with the paper's "targeting".
+
+    Exact where every environment has 16. One with fewer counts as the chance that the others bring it there, under the success rates of
+    the round's environments as they appear together: p ~ Beta, its mean and weight integrated over a grid (hierarchical beta-binomial).
 
     Args:
-      k: [b] successes of exactly 16 rollouts each.
+      counts: (k, n) of the first rollouts of each environment, n at most 16.
 
     Raises:
-      ValueError: no environments, or a count outside 0..16.
+      ValueError: no environments, n outside 0..16, or k outside 0..n.
+
+    Source: Gelman et al., Bayesian Data Analysis, section 5.3, for the hierarchical model.
     """
-    counts = np.asarray(k)
-    if counts.ndim != 1 or counts.size == 0 or counts.min() < 0 or counts.max() > 16:
-        raise ValueError(f"targeting needs one count of 16 rollouts per environment, each in 0..16; got {counts.tolist()}")
-    return float(np.mean((counts >= 4) & (counts <= 12)))
+    if not counts:
+        raise ValueError("targeting is a share of environments, and there are none")
+    if wrong := [(k, n) for k, n in counts if not 0 <= k <= n <= OWN]:
+        raise ValueError(f"targeting takes the first {OWN} rollouts of an environment and k in 0..n; got (k, n) = {wrong[0]}")
+    k, n = np.array(counts).T[:, :, None, None]  # [2, b, 1, 1], before the axes of the grid
+    a, b = _WEIGHTS * _MEANS[:, None], _WEIGHTS * (1 - _MEANS[:, None])
+    likelihood = np.sum(betaln(a + k, b + n - k) - betaln(a, b), axis=0)
+    posterior = np.exp(likelihood - likelihood.max())
+    chance = np.zeros(np.broadcast_shapes(k.shape, a.shape))
+    for successes in range(TARGET_LOW, TARGET_HIGH + 1):
+        further, left = successes - k, OWN - n
+        possible = (further >= 0) & (further <= left)
+        further = np.where(possible, further, 0)
+        ways = -np.log(left + 1) - betaln(left - further + 1, further + 1)  # log of the binomial coefficient
+        foretold = np.exp(ways + betaln(a + k + further, b + n - k + left - further) - betaln(a + k, b + n - k))
+        chance += np.where(possible, foretold, 0.0)
+    return float(np.sum(posterior * chance.mean(axis=0)) / np.sum(posterior))

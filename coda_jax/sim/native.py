@@ -31,6 +31,11 @@ def _with_rows(leaf: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.nda
     return leaf
 
 
+def physics_steps(control_steps: int, scenes: int) -> int:
+    """What a simulator of its own counts for ``control_steps`` over all worlds in so many different scenes, each settled once."""
+    return control_steps * SUBSTEPS + scenes * SETTLE_STEPS
+
+
 class NativeSimulator:
     """Simulator Protocol on ``mujoco.batch.Batch``.
 

@@ -3,6 +3,7 @@ import pytest
 from coda_jax.evaluation.comparison import before_and_after, compare_runs, paired_rows, pooled_change
 from coda_jax.evaluation.metrics import Moment, Summary, Tally, write_summary
 from coda_jax.evaluation.records import EvalRecord, write_records
+from coda_jax.evaluation.statistics import paired_difference
 
 
 def record(scene: int, seed: int, success: bool, moment: Moment = "after", suite: str = "id") -> EvalRecord:
@@ -23,7 +24,8 @@ def test_the_scene_is_the_unit():
     after = [record(s, seed, seed == 0, "after") for s in range(10) for seed in range(2)]
     (row,) = before_and_after(before + after, "validation")
     assert row.difference.mean == pytest.approx(0.5)
-    assert (row.difference.low, row.difference.high) == (0.5, 0.5)  # every scene gained exactly one half
+    # every scene gained exactly one half: ten scenes, not twenty rollouts
+    assert row.difference == paired_difference([0.5] * 10)
     assert before_and_after(after, "validation") == []
 
 

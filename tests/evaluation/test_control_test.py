@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from coda_jax.evaluation import control_power, control_test
-from coda_jax.evaluation.control_power import Population
+from benchmarks import simulated_tests
+from benchmarks.simulated_tests import Population, aa_labels, confirmed
+from coda_jax.evaluation import control_test
 from coda_jax.evaluation.control_test import ControlResult, Verdict
 from coda_jax.evaluation.statistics import wilson
 
@@ -89,16 +90,10 @@ def test_topping_up(verdict, tested, left, more):
 
 
 def test_aa_labels_are_fair_and_extend():
-    assert control_test.aa_labels(3, 32)[:16].tolist() == control_test.aa_labels(3, 16).tolist()
-    heads = sum(int(control_test.aa_labels(seed, 20).sum()) for seed in range(100))
+    assert aa_labels(3, 32)[:16].tolist() == aa_labels(3, 16).tolist()
+    heads = sum(int(aa_labels(seed, 20).sum()) for seed in range(100))
     low, high = wilson(heads, 2_000, 0.999)
     assert low <= 0.5 <= high
-
-
-def test_acceptance():
-    got = control_test.acceptance([_result(0.01), *[_result(0.5, "refuted")] * 28])
-    assert (got.confirmed, got.tests) == (1, 29)
-    assert (got.low, got.high) == pytest.approx((0.0061, 0.1718), abs=1e-4)
 
 
 @pytest.mark.parametrize("arm", ["no drop", "A/A"])
@@ -106,17 +101,17 @@ def test_false_confirmations_stay_at_five_percent(arm):
     """And the pooled test does not: with scenes that meet the two edits differently it rejects twice as often as it says."""
     population, trials = Population(similarity=2.0), 600
     if arm == "A/A":
-        results = control_power.simulated_aa_tests(population, 12, 8, trials)
+        results = simulated_tests.simulated_aa_tests(population, 12, 8, trials)
     else:
-        results = control_power.simulated_tests(population, 12, 8, 0.0, trials)
-        pooled = control_power.pooled_rejections(population, 12, 8, 0.0, trials)
+        results = simulated_tests.simulated_tests(population, 12, 8, 0.0, trials)
+        pooled = simulated_tests.pooled_rejections(population, 12, 8, 0.0, trials)
         assert wilson(pooled, trials).low > 0.08
-    assert control_test.acceptance(results).low <= 0.05
+    assert wilson(confirmed(results), trials).low <= 0.05
 
 
 def test_the_limits_cover():
     population, trials = Population(), 400
-    results = control_power.simulated_tests(population, 12, 8, 0.2, trials)
+    results = simulated_tests.simulated_tests(population, 12, 8, 0.2, trials)
     below, above = sum(r.low > 0.2 for r in results), sum(r.high < 0.2 for r in results)
     assert wilson(below, trials).low <= 0.05 and wilson(above, trials).low <= 0.05
     assert below + above >= trials * 0.05  # and they are not far too wide
@@ -125,11 +120,11 @@ def test_the_limits_cover():
 def test_power_grows_with_the_drop_and_the_scenes():
     population, trials = Population(), 200
 
-    def confirmed(scenes, drop):
-        return control_test.acceptance(control_power.simulated_tests(population, scenes, 8, drop, trials))
+    def power(scenes, drop):
+        return wilson(confirmed(simulated_tests.simulated_tests(population, scenes, 8, drop, trials)), trials)
 
-    assert confirmed(8, 0.2).high < confirmed(14, 0.3).low
-    assert confirmed(14, 0.3).low > 0.8
+    assert power(8, 0.2).high < power(14, 0.3).low
+    assert power(14, 0.3).low > 0.8
 
 
 def test_simulated_drop_is_the_stated_one():

@@ -81,6 +81,7 @@ def test_what_the_critic_is_told_is_how_the_episode_is_labelled(sims, specs, lat
     stages = []
     for world, episode in enumerate(episodes):
         r = results[episode.key]
+        assert r.views is not None
         tables = values.tables([chosen], [scene_of(episode, Catalogue.all())])
         rows = np.zeros(r.steps + 1, int)
         staged = values.staged(tables, rows, values.values(tables, rows, r.views))

@@ -66,6 +66,13 @@ def test_confirmed_modes_come_first_then_common_ones():
     assert [m.mode_id for m in mode_histories(rows)] == [C, A, B]
 
 
+def test_an_imported_mode_is_known_before_any_diagnosis():
+    row = {"kind": "imported", "round": 0, "mode": "b", "factor": "SPATIAL", "phase": "grasp", "cause": "gap to neighbour low"}
+    found = {m.mode_id: m for m in mode_histories([row, diagnosed("a")])}
+    assert (found["b"].imported, found["b"].total, found["b"].cause) == (True, 0, "gap to neighbour low")
+    assert not found["a"].imported
+
+
 def test_execution_makes_no_mode():
     assert mode_histories([diagnosed(None, factor="EXECUTION", cause="")]) == []
 

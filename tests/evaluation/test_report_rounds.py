@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from coda_jax.evaluation import film, metrics, records
-from coda_jax.evaluation.metrics import MetricsWriter, Summary
+from coda_jax.evaluation.metrics import MetricsWriter, Summary, Targeting
 from coda_jax.evaluation.report import charts, cost, write_report
 from tests.evaluation.pages import HOSTILE, Page
 
@@ -65,6 +65,18 @@ ROWS = [
         "learning_value",
         {"round": 1, "mode": MODE, "scenes": 26, "before": 37, "after": 94, "n": 104, "gain": 0.486, "value": 0.4, "se": 0.07},
     ),
+    ("doctor", {"round": 1, "part": "allocation", "measured": {"ucb": 0.7, "ess": None}, "warnings": []}),
+    (
+        "doctor",
+        {
+            "round": 1,
+            "part": "policy",
+            "measured": {"ess": 0.9981},
+            "warnings": [
+                {"name": "weights_flat", "value": 0.9981, "limit": 0.95, "text": "AWR is plain cloning", "setting": "awr.temperature"}
+            ],
+        },
+    ),
     ("scene", {"scene_id": "1", "instruction": "a base", "file": "videos/scene.png"}),
     ("scene", {"round": 1, "origin": "targeted", "instruction": "an edit", "file": "videos/scene.png", "verbs": [["distance", 0.5]]}),
     ("stage", {"name": "clone", "wall_s": 5.0}),
@@ -78,7 +90,8 @@ def write(folder, rows, **fields):
     strip = film.film_strip(np.full((2, 48, 64, 3), 90, np.uint8), ["1", "2"])
     for name in ("failed", "base", "scene"):
         film.write_strip(folder / f"videos/{name}.png", strip)
-    summary = {"rounds": 1, "diagnoses": {"confirmed": 1, "refuted": 2}, "modes": [{"new": 4, "kept": 0, "removed": 2}]} | fields
+    summary = {"rounds": 1, "diagnoses": {"confirmed": 1, "refuted": 2}, "modes": [{"new": 4, "kept": 0, "removed": 2}]}
+    summary |= {"targeting": [Targeting(32, 12, 0.408)]} | fields
     metrics.write_summary(folder, Summary(0, 60.0, 8, {"scale": 1}, [0, 0], 100, summary.pop("suites", {}), **summary))
     with MetricsWriter(folder / metrics.METRICS, 0) as writer:
         for kind, row in rows:
@@ -109,6 +122,7 @@ def source(folder):
 @pytest.mark.parametrize(
     "expected",
     [
+        "41% of 32, 12 with 16 rollouts",
         "62/96 = 65 %",  # success by round
         "118/128 = 92 %",
         "+50 (+38 to +62) points",
@@ -131,6 +145,10 @@ def source(folder):
         "round 12m00s167 s4.94 h1,993",  # ledger
         "train22s",  # two blocks of a round
         "before and after the rounds",
+        "round 1policyAWR is plain cloningconfig.awr.temperature",  # scales
+        "allocationucb0.2 .. 200.7",
+        "allocationess0.1 .. 0.95not finite",
+        "policyess0.1 .. 0.950.998",
     ],
 )
 def test_the_page_says(expected, source):

@@ -33,6 +33,10 @@ def still(obs, keys):
     return np.zeros((len(keys), 8, 7), np.float32)
 
 
+def embed(texts):
+    return np.zeros((len(texts), 4), np.float32)
+
+
 def test_phases_begin_one_after_the_other(shown):
     _, demos = shown
     starts = np.array([phase_starts(demos, phase, Catalogue.all()) for phase in PHASES]).T
@@ -45,10 +49,7 @@ def test_a_rollout_begins_where_the_phase_does(shown):
     sim, demos = shown
     found = prefixes(demos, "transport", Catalogue.all())
     episodes = [episode_of(s.spec, HORIZON, (i, 0), prefix) for i, (s, prefix) in enumerate(zip(demos, found, strict=True))]
-    results = rollout(
-        sim, Catalogue.all(), episodes, still, lambda texts: np.zeros((len(texts), 4), np.float32), E, jax.random.key(0), record=True
-    )
-    for result in results:
+    for result in rollout(sim, Catalogue.all(), episodes, still, embed, E, jax.random.key(0), record=True):
         s = demos[result.episode.key[0]]
         assert result.episode.prefix is not None and result.views is not None
         assert result.prefix == len(result.episode.prefix) // E * E > 0

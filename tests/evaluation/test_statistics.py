@@ -44,38 +44,38 @@ def _brute_force_p(d, delta):
     return sum(np.dot(f, shifted) >= shifted.sum() - 1e-12 for f in flips) / len(flips)
 
 
-def test_paired_difference_by_hand():
+def test_sign_flips_by_hand():
     # subsets of (1, 2, 4): means 1, 1.5, 2, 7/3, 2.5, 3, 4; eight flips, so a 75 % interval may drop one flip at each end
-    got = statistics.paired_difference([1.0, 2.0, 4.0], confidence=0.75, bounds=(-9, 9))
-    assert (got.mean, got.low, got.high) == pytest.approx((7 / 3, 1.0, 4.0))
+    got = statistics.sign_flip_test([1.0, 2.0, 4.0], confidence=0.75, bounds=(-9, 9))
+    assert (got.low, got.high) == pytest.approx((1.0, 4.0))
     assert got.p_value == pytest.approx(1 / 8)
-    half = statistics.paired_difference([1.0, 2.0, 4.0], confidence=0.5, bounds=(-9, 9))
+    half = statistics.sign_flip_test([1.0, 2.0, 4.0], confidence=0.5, bounds=(-9, 9))
     assert (half.low, half.high) == pytest.approx((1.5, 3.0))
 
 
-def test_paired_difference_inverts_the_test():
+def test_sign_flips_inverts_the_test():
     d = [0.5, -0.25, 1.0, 0.75, 0.25, 0.0, 0.5]
-    got = statistics.paired_difference(d, confidence=0.9)
+    got = statistics.sign_flip_test(d, confidence=0.9)
     assert got.p_value == pytest.approx(_brute_force_p(d, 0.0))
     assert _brute_force_p(d, got.low - 1e-6) <= 0.05 < _brute_force_p(d, got.low + 1e-6)
     negated = [-x for x in d]
     assert _brute_force_p(negated, -got.high - 1e-6) <= 0.05 < _brute_force_p(negated, -got.high + 1e-6)
 
 
-def test_paired_difference_too_few_scenes_gives_the_bounds():
-    got = statistics.paired_difference([1.0, 1.0, 1.0], confidence=0.95)
+def test_sign_flips_too_few_scenes_gives_the_bounds():
+    got = statistics.sign_flip_test([1.0, 1.0, 1.0], confidence=0.95)
     assert (got.low, got.high) == (-1.0, 1.0)  # 8 flips cannot reach 2.5 %
     with pytest.raises(ValueError, match="one per scene"):
-        statistics.paired_difference([])
+        statistics.sign_flip_test([])
     with pytest.raises(ValueError, match="finite"):
-        statistics.paired_difference([0.1, math.nan])
+        statistics.sign_flip_test([0.1, math.nan])
 
 
-def test_paired_difference_sampled_agrees_with_exact():
+def test_sign_flips_sampled_agrees_with_exact():
     d = np.random.default_rng(3).normal(0.2, 0.5, 14)
-    exact = statistics.paired_difference(d, 0.9)
-    sampled = statistics.paired_difference(d, 0.9, subsets=4_000)
-    assert sampled[1:] == pytest.approx(exact[1:], abs=0.03)
+    exact = statistics.sign_flip_test(d, 0.9)
+    sampled = statistics.sign_flip_test(d, 0.9, subsets=4_000)
+    assert sampled == pytest.approx(exact, abs=0.03)
 
 
 def test_coverage_by_simulation():
@@ -89,10 +89,74 @@ def test_coverage_by_simulation():
         before = rng.random(40) < 0.3
         after = before | (rng.random(40) < 0.3)  # true difference 0.7 * 0.3
         d = after.astype(float) - before
-        low, high = statistics.paired_difference(d, subsets=1_000)[1:3]
+        low, high = statistics.sign_flip_test(d, subsets=1_000)[:2]
         hits_paired += low <= 0.21 <= high
     assert 0.91 <= hits_wilson / trials <= 0.99
     assert 0.91 <= hits_paired / trials <= 0.99
+
+
+def _changes(better: int, worse: int, n: int) -> list[int]:
+    return [1] * better + [-1] * worse + [0] * (n - better - worse)
+
+
+def test_paired_difference_known_values():
+    got = statistics.paired_difference(_changes(1, 7, 21))  # Fagerland, Lydersen & Laake 2014, airway data: -0.517 .. -0.026
+    assert got == pytest.approx((-6 / 21, -0.517, -0.026), abs=5e-4)
+    mirrored = statistics.paired_difference(_changes(7, 1, 21))
+    assert (-mirrored.high, -mirrored.low) == (got.low, got.high)
+    # all n better: the score statistic is n (1 - delta) / sqrt(n (1 - delta^2)), which is z at (n - z^2) / (n + z^2)
+    assert statistics.paired_difference([1] * 10) == pytest.approx((1.0, (10 - 3.8415) / 13.8415, 1.0), abs=1e-4)
+
+
+@pytest.mark.parametrize("n", [1, 8, 50, 100])
+def test_no_change_is_no_certainty(n):
+    got = statistics.paired_difference([0.0] * n)
+    assert got.high == -got.low == pytest.approx(statistics.wilson(0, n).high)
+
+
+@pytest.mark.parametrize("n", [50, 100])
+@pytest.mark.parametrize("discordant", [0.1, 0.2, 0.3, 0.5])
+@pytest.mark.parametrize("share_better", [0.5, 0.75, 1.0])
+def test_paired_difference_covers(n, discordant, share_better):
+    """Exact coverage of the 95 % interval: every outcome of n scenes with its probability, no chance in it."""
+    up, down = discordant * share_better, discordant * (1 - share_better)
+    covered = left_out = 0.0
+    for better in range(n + 1):
+        for worse in range(n + 1 - better):
+            ways = math.lgamma(n + 1) - math.lgamma(better + 1) - math.lgamma(worse + 1) - math.lgamma(n - better - worse + 1)
+            chance = math.exp(ways) * up**better * down**worse * (1 - discordant) ** (n - better - worse)
+            if chance < 1e-6:
+                left_out += chance
+                continue
+            _, low, high = statistics.paired_difference(_changes(better, worse, n))
+            assert low < high
+            covered += chance if low <= up - down <= high else 0.0
+    assert covered >= 0.92 and covered + left_out <= 0.98
+
+
+@pytest.mark.parametrize(("n", "repeats", "alike"), [(50, 2, 2.0), (50, 4, 2.0), (32, 4, 0.3), (12, 4, 2.0), (50, 4, 0.02)])
+def test_paired_difference_covers_with_repeats(n, repeats, alike):
+    """alike: of Beta(alike / 2, alike / 2), how much scenes differ in difficulty; near 0 every scene is always or never solved."""
+    rng, gain, trials, hits = np.random.default_rng(1), 0.02 if alike < 0.1 else 0.1, 1_000, 0
+    for _ in range(trials):
+        p = rng.beta(alike / 2, alike / 2, n)
+        d = (rng.binomial(repeats, p + 2 * gain * (1 - p)) - rng.binomial(repeats, p)) / repeats
+        _, low, high = statistics.paired_difference(d)
+        assert low < high
+        hits += low <= gain <= high
+    assert 0.92 <= hits / trials <= (0.98 if gain == 0.1 else 1.0)
+
+
+def test_scenes_that_all_changed_alike_leave_a_width():
+    got = statistics.paired_difference([0.5] * 10)
+    # twelve values: eleven of 0.5 and one of -0.5; mean 5 / 12, standard error sqrt(11 / 12 / 11) / sqrt(12) = 1 / 12, t = 2.201
+    assert got == pytest.approx((0.5, (5 - 2.201) / 12, (5 + 2.201) / 12), abs=1e-4)
+
+
+@pytest.mark.parametrize(("differences", "message"), [([], "one per scene"), ([0.1, math.nan], "finite"), ([3, 1], r"\[-1, 1\]; got 3")])
+def test_paired_difference_refuses(differences, message):
+    with pytest.raises(ValueError, match=message):
+        statistics.paired_difference(differences)
 
 
 def test_cluster_bootstrap_is_wider_than_wilson_when_repeats_agree():

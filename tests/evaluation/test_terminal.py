@@ -7,6 +7,7 @@ import pytest
 from coda_jax.evaluation import terminal
 from coda_jax.evaluation.metrics import Moment, Tally
 from coda_jax.evaluation.mode_history import ControlOutcome, ModeHistory, Value
+from coda_jax.learning.scale_doctor import Measured, examine
 
 
 class Clock:
@@ -83,9 +84,17 @@ def test_modes_that_were_tested_are_printed_with_words_and_values():
     out = io.StringIO()
     terminal.print_modes([mode("target_reference_m:high", (test,), values), mode("\x1b[2Jcrowd\n", (test,)), mode("untested")], stream=out)
     lines = out.getvalue().splitlines()
-    assert len(lines) == 4 and "of 3 diagnosed" in lines[0]
+    assert len(lines) == 4 and "of 3 known" in lines[0]
     assert lines[2].split("  ")[-1].strip() == "+49, -20" and "larger horizontal distance" in lines[2]
     assert "confirmed" in lines[3] and lines[3].endswith("-") and "\x1b" not in lines[3]
+
+
+def test_a_scale_warning_is_one_line():
+    (warning,) = examine(Measured(ess=0.998))
+    assert terminal.warning_line("round 2, policy", warning) == (
+        "round 2, policy: scale warning: ESS is 0.998 of n: AWR is plain cloning (above 0.95); "
+        "config.awr.temperature: lower it, or set awr.normalisation to std"
+    )
 
 
 def test_without_tested_modes_nothing_is_printed():

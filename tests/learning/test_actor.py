@@ -160,7 +160,7 @@ def test_candidates_are_the_policy_s_and_values_the_critic_s(problem):
 
     @jax.jit
     def judge(chunks):
-        return CRITIC.q(critic, CRITIC.encode(critic, obs, program), chunks, CRITIC.candidate_mask()[None, None])
+        return CRITIC.q(critic, obs, program, chunks, CRITIC.candidate_mask())
 
     q = judge(chunks)
     for mode in ("sample", "argmax"):

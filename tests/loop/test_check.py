@@ -7,6 +7,7 @@ import pytest
 
 from coda_jax import config as settings
 from coda_jax.loop import check
+from coda_jax.loop.check_training import proof
 
 GOOD = """result = scene(
     instruction="put the red mug on the plate",
@@ -33,6 +34,7 @@ BAD = {
         "a phrasing that is held out for test",
     ),
     "held_out_noun": (GOOD.replace("on the plate", "on the plate, goblet"), "held_out_instruction", "names a goblet"),
+    "generation": ('result = generation(factor="spatial", roles=[], edits=[edit("yaw")])', "invalid_scene", "--mode=verify takes those"),
     "goal": (GOOD.replace('goal=on("mug_1", "plate_1")', 'goal=at_least(lifted("mug_1"), 1.5)'), "invalid_scene", "none of pick_place"),
     "held_out": (
         GOOD.replace('asset="mug_00"', 'category="pear"').replace("red mug", "pear").replace(', colour="red"', ""),
@@ -40,6 +42,15 @@ BAD = {
         "held out for validation",
     ),
 }
+
+
+TRAINING = """up = at_least(lifted("target"), 0.04)
+result = training(
+    subgoal("lifted", done=up, progress=ramp(lifted("target"), 0, 0.04)),
+    subgoal("placed", done=success(), progress=ramp(horizontal_distance("target", "reference"), 0.35, 0)),
+)
+"""
+GENERATION = 'result = generation(factor="spatial", roles=[role("target")], edits=[edit("yaw", low=0.2)], level=0.5)\n'
 
 
 @pytest.fixture
@@ -72,3 +83,60 @@ def test_a_pipe_is_refused_and_not_waited_for(config, tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe.py")
     assert not check.run(config, tmp_path / "pipe.py")
     assert "no plain file" in json.loads(capsys.readouterr().out)["reason"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (GOOD, "scene"),
+        (GENERATION, "generation"),
+        (TRAINING, "training"),
+        ("made = training(sparse())\nresult = made\n", "training"),
+        ("# not training(...)\n" + GOOD, "scene"),
+        ("result = 3", "scene"),
+    ],
+)
+def test_the_kind_of_a_program_is_seen(text, kind):
+    assert check.kind_of(text) == kind
+
+
+def test_training_and_generation_programs(tmp_path, config, capsys):
+    """The lift that is lost in the lowering is refused, with the text of a program that passes; that text is accepted."""
+    config.potential.gate_demos = 3
+    config.sandbox.time_s = 1.0
+    texts = {
+        "dense": 'result = training(dense(grasped("target"), weight=0.01))\n',
+        "generation": GENERATION,
+        "hostile": TRAINING.replace("success()", "goal()"),
+        "sparse": "result = training(sparse())\n",
+        "trap": TRAINING,
+        "wrong_verb": GENERATION.replace('"yaw"', '"mass"'),
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    assert not check.run(config, tmp_path)
+    rows = {row["program"].rsplit("/", 1)[1][:-3]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert {name: row["accepted"] for name, row in rows.items()} == {
+        "dense": True, "generation": True, "hostile": False, "sparse": True, "trap": False, "wrong_verb": False,
+    }  # fmt: skip
+    assert rows["generation"]["verbs"] == ["yaw"] and rows["wrong_verb"]["kind"] == "invalid_generation"
+    assert (rows["dense"]["training"], rows["sparse"]["training"]) == ("dense", "sparse")
+    assert rows["hostile"]["kind"] == "invalid_training" and "must be done=success()" in rows["hostile"]["reason"]
+    trap = rows["trap"]
+    assert trap["kind"] == "gate_falls" and "subgoals[0] 'lifted' is lost in demonstration" in trap["reason"]
+    assert trap["certificate"]["holds"] and trap["certificate"]["deviation"] < 1e-12
+    (tmp_path / "mended.py").write_text(trap["repair"])
+    assert check.run(config, tmp_path / "mended.py")
+    row = json.loads(capsys.readouterr().out)
+    assert row["accepted"] and row["subgoals"] == ["lifted", "placed"] and row["program_id"] != trap["program_id"]
+
+
+def test_settings_of_the_critic_reach_the_certificate(config):
+    found = []
+    for name, value in (("gamma", 0.99), ("gamma", 0.9), ("beta", 0.25), ("gamma_unit", "chunk"), ("backup", "softmax")):
+        changed = config.copy_and_resolve_references()
+        changed.critic[name] = value
+        row = proof(changed.critic, 2)
+        assert row["holds"] and row["deviation"] < 1e-12
+        found.append(row["deviation"])
+    assert len(set(found)) >= 3

@@ -15,11 +15,12 @@ import jax
 import numpy as np
 import pytest
 
+from coda_jax import config as settings
 from coda_jax import main as command_line
 from coda_jax import runtime
 from coda_jax.evaluation.metrics import read_metrics, read_summary
 from coda_jax.evaluation.records import read_records
-from coda_jax.loop import cloning, coevolve, demonstrations, evaluate, evaluation, seed_scenes
+from coda_jax.loop import cloning, coevolve, compare, demonstrations, evaluate, evaluation, seed_scenes
 from coda_jax.loop.checkpoint import folder_digest
 from coda_jax.loop.journal import read_commits
 from coda_jax.loop.run import opened
@@ -318,6 +319,14 @@ def test_evaluating_again_leaves_the_run_alone(config, whole, copy, capsys):
     evaluate.run(same, copy, dry_run=False)
     own = read_records(copy / "evaluations" / "validation-e4-id+tasks-3scenes")
     assert [(r.scene_id, r.success, r.steps) for r in own] == [(r.scene_id, r.success, r.steps) for r in read_records(whole)]
+    (copy / "config.json").write_text(json.dumps({"config": settings.to_dict(config)}))
+    capsys.readouterr()
+    compare.run(copy, [folder, copy / "evaluations" / "validation-e4-id+tasks-3scenes"])
+    out = capsys.readouterr().out
+    assert f"{copy.name}/evaluations/validation-e8-id-3scenes against {copy.name}: " in out
+    assert [line.split()[0] for line in out.splitlines() if not line.startswith(copy.name)] == ["suite", "id", "suite", "id", "tasks"]
+    with pytest.raises(InputError, match="name one of them: .*/validation-e8-id-3scenes"):
+        compare.run(copy, [folder.parent])
 
 
 def test_an_evaluation_goes_on_where_it_was_stopped(config, copy, monkeypatch, caplog):

@@ -19,15 +19,24 @@ from coda_jax.evaluation.metrics import read_metrics, read_summary
 from coda_jax.evaluation.records import read_records
 from coda_jax.learning.experience import build
 from coda_jax.learning.records import sparse_labels
-from coda_jax.loop import coevolve
+from coda_jax.loop import cloning, coevolve
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.experience import gather
 from coda_jax.loop.journal import read_commits
+from coda_jax.loop.rounds import collect, proposals
 from coda_jax.loop.rounds.measure import measured_scenes
+from coda_jax.loop.rounds.rollouts import Rollouts
+from coda_jax.loop.rounds.variants import Batch
 from coda_jax.loop.run import opened
-from coda_jax.loop.stages import next_stage
+from coda_jax.loop.seed_scenes import SceneSource
+from coda_jax.loop.stages import next_stage, run_stage
 from coda_jax.loop.strategies import STRATEGIES
-from coda_jax.memory.rows import ControlTest, Diagnosis, Episode, LearningValue, Mode, Program, Scene
+from coda_jax.loop.substeps import Substeps
+from coda_jax.memory.band import targeting_share
+from coda_jax.memory.consolidate import next_version
+from coda_jax.memory.modes import current_modes
+from coda_jax.memory.programs import programs_of
+from coda_jax.memory.rows import Construction, ControlTest, Diagnosis, Episode, Gain, LearningValue, Mode, Program, Scene
 from coda_jax.memory.store import FILE, Memory
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
@@ -101,6 +110,52 @@ def test_nothing_held_out_is_remembered(memory):
         refuse_held_out(from_json(scene.spec), train)
 
 
+def test_replay_draws_from_mastered_and_retired_modes(config, whole, tmp_path):
+    copy = Path(shutil.copytree(whole, tmp_path / "copy"))
+    config = config.copy_and_resolve_references()
+    config.allocation.replay, config.allocation.novelty = 1.0, 0.0
+    with opened(config, copy) as job:
+        tests = job.memory.rows(ControlTest, "ORDER BY round")
+        good, gone = tests[0].mode_id, tests[-1].mode_id
+        assert good != gone and tests[-1].round == 2
+        mode = next(m for m in current_modes(job.memory) if m.mode_id == gone)
+        (program,) = [p for p in programs_of(job.memory, gone) if p.round == 2]
+        scene = job.memory.rows(Scene)[0].scene_id
+        with job.memory.transaction() as t:  # as if round 2 had refuted the one, and round 3 had taught the other
+            t.add(next_version(mode, 2, status="removed"))
+            t.add(dataclasses.replace(program, version=program.version + 1, status="retired", verdict="refuted"))
+        assert gone not in {s.mode for s in proposals.mode_states(job, 2)[0]}  # what a round has refuted is no past of its own
+        with job.memory.transaction() as t:
+            t.add(LearningValue(good, 3, (Gain(scene, 0, 2, 2),), 1.0, 1.0))
+        status = {s.mode: s.status for s in proposals.mode_states(job, 4)[0]}
+        assert (status[good], status[gone]) == ("mastered", "retired")
+        with SceneSource(job) as source:
+            bases = collect.base_scenes(job, 4, source)
+        ask, rollouts = proposals.Ask(job, 4, 0, bases, 6), Rollouts(job, cloning.trained(job).ema)
+        found = proposals.targeted(ask, Batch(), rollouts)
+        replayed = {p.mode.mode_id for p in found if p.origin == "replay" and p.mode}
+        assert {good, gone} <= replayed and not any(p.origin == "targeted" for p in found)
+        config.strategy = "coda_no_memory"
+        assert not proposals.mode_states(job, 4)[0]
+
+
+def test_undecided_environments_are_rolled_out_again(config, whole, memory):
+    further = memory.rows(Episode, "WHERE purpose = 'band' ORDER BY episode_id")
+    first, most = config.rounds.rollouts, config.rounds.most_rollouts
+    assert further and all(first <= e.repeat < most for e in further)
+    for row, told in zip(
+        [r for r in read_metrics(whole / "metrics.jsonl") if r["kind"] == "targeting"], read_summary(whole).targeting, strict=True
+    ):
+        environments = {e.scene_id for e in read_commits(whole)[-1].environments[str(row["round"])]}
+        rolled = {s: [0, 0] for s in environments}
+        for e in memory.rows(Episode, "WHERE round = ? AND purpose IN ('before', 'band')", (row["round"],)):
+            if e.scene_id in environments and e.policy_step == config.clone.steps + (row["round"] - 1) * config.rounds.steps:
+                rolled[e.scene_id][0] += e.success
+                rolled[e.scene_id][1] += 1
+        assert row["rollouts"] == sum(n for _, n in rolled.values()) and row["exact"] == told.exact == 0
+        assert row["share"] == told.share == pytest.approx(targeting_share([(k, n) for k, n in rolled.values()]))
+
+
 def test_before_and_after_are_other_rollouts_than_those_that_chose(config, memory):
     purposes = {p for (p,) in memory.select("SELECT DISTINCT purpose FROM episodes")}
     assert {"collect", "revert", "search", "control_target", "control_other", "before", "after"} <= purposes
@@ -169,8 +224,16 @@ def test_verify_tests_a_program_by_anybody(config, whole, tmp_path, capsys):
     program = tmp_path / "mine.py"
     program.write_text('result = generation(factor="attributes", roles=[role("target")], edits=[edit("mass")], level=1.0)\n')
     assert command_line.main(["--mode=verify", f"--workdir={copy}", f"--program={program}"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    said = capsys.readouterr()
+    told = json.loads(said.out)
     assert told["verdict"] in ("confirmed", "refuted", "undecided")
+    n = config.control.rollouts
+    for name in ("base", "edited", "control"):
+        assert 0 <= told[name]["low"] <= told[name]["k"] / told[name]["n"] <= told[name]["high"] <= 1
+        assert told[name]["n"] == told["scenes"] * n
+        assert f"{name} scenes" in said.err and f"{told[name]['k']}/{told[name]['n']}" in said.err
+    assert len(told["lost"]) == told["scenes"]
+    assert sum(told["lost"]) == told["control"]["k"] - told["edited"]["k"] == round(told["mean"] * n * told["scenes"])
     assert 1 <= told["scenes"] <= config.control.most_scenes
     assert told["low"] <= told["mean"] <= told["high"]
     assert read_commits(copy) == before
@@ -186,6 +249,7 @@ def test_compare_sets_runs_side_by_side(whole, tmp_path, capsys):
     assert "other against nano" in out
     assert out.count("+0") >= 5
     assert command_line.main(["--mode=compare", f"--workdir={whole}", f"--against={tmp_path / 'nothing'}"]) == 2
+    assert "nothing is no run" in capsys.readouterr().err
 
 
 def cut_to(folder: Path, stage: str) -> None:
@@ -196,17 +260,61 @@ def cut_to(folder: Path, stage: str) -> None:
         memory.truncate(last + 1)
 
 
-@pytest.mark.parametrize("stage", ["r1.collect", "r1.propose", "r1.environments", "r2.diagnose", "r2.train1"])
+@pytest.mark.parametrize("stage", ["r1.environments", "r2.train1"])
 def test_rounds_killed_anywhere_end_the_same(stage, config, whole, tmp_path):
     copy = Path(shutil.copytree(whole, tmp_path / "copy"))
     cut_to(copy, stage)
     (copy / "episodes" / "demos_r09.npz").write_bytes(b"an orphan")
     coevolve.run(config, copy, dry_run=False)
     assert not (copy / "episodes" / "demos_r09.npz").exists()
-    assert outcome(copy) == outcome(whole)
-    with Memory.reading(copy / FILE) as again, Memory.reading(whole / FILE) as first:
-        for row in (Scene, Episode, Diagnosis, Mode, Program, ControlTest, LearningValue):
+    assert_same(copy, whole)
+
+
+class Killed(BaseException):
+    """Nothing catches it, as nothing catches a kill."""
+
+
+def go_on_dying(config, folder: Path, monkeypatch) -> list[str]:
+    """Go on to the end in processes that die right after each sub-step's commit; the stages in which they died."""
+    died = []
+    flush = Substeps._flush
+
+    def flush_and_die(self):
+        flush(self)
+        raise Killed(self._stage)
+
+    monkeypatch.setattr(Substeps, "_flush", flush_and_die)
+    while True:
+        try:
+            with opened(config, folder) as job:
+                while (stage := next_stage(config, job.state)) is not None:
+                    run_stage(job, stage)
+                coevolve.finish(job)
+            return died
+        except Killed as kill:
+            died.append(str(kill))
+
+
+def assert_same(folder: Path, whole: Path) -> None:
+    assert outcome(folder) == outcome(whole)
+    with Memory.reading(folder / FILE) as again, Memory.reading(whole / FILE) as first:
+        for row in (Scene, Construction, Episode, Diagnosis, Mode, Program, ControlTest, LearningValue):
             assert again.rows(row) == first.rows(row)
+    assert dataclasses.replace(read_summary(folder), wall_s=0.0) == dataclasses.replace(read_summary(whole), wall_s=0.0)
+
+
+def test_a_round_killed_at_every_substep_ends_the_same(config, whole, tmp_path, monkeypatch):
+    """The whole run has no sub-steps, for it is small: how many there are changes nothing either."""
+    copy = Path(shutil.copytree(whole, tmp_path / "copy"))
+    cut_to(copy, "r1.after1")
+    config = config.copy_and_resolve_references()
+    config.checkpoint.rollouts = 4
+    died = go_on_dying(config, copy, monkeypatch)
+    assert set(died) == {f"r2.{stage}" for stage in ("collect", "diagnose", "propose", "control", "environments", "before", "after1")}
+    assert died.count("r2.collect") == 4 and died.count("r2.before") == 4  # of 16 rollouts each
+    assert len(died) > 20
+    assert_same(copy, whole)
+    assert not list((copy / "episodes").glob("part_*"))
 
 
 def test_a_run_without_rounds_has_no_round_stages(config):
@@ -249,19 +357,25 @@ def test_strategies_fill_the_same_budget(strategy, config, tmp_path):
     assert last.checkpoint == config.clone.steps + config.rounds.steps
     with Memory.reading(tmp_path / FILE) as memory:
         assert bool(memory.rows(Diagnosis)) == STRATEGIES[strategy].diagnoses
+        chose = memory.rows(Episode, "WHERE purpose = 'choose'")
+        assert bool(chose) == (STRATEGIES[strategy].proposes == "in_band")
+        scenes = {e.scene_id for e in chose}
+        assert len(chose) == len(scenes) * config.rounds.rollouts
+        taken = {e.scene_id for e in last.environments["1"]}
+        assert not chose or (taken < scenes and {s.origin for s in memory.rows(Scene) if s.scene_id in scenes - taken} == {"search"})
 
 
 @pytest.mark.slow
 def test_ten_kills_at_random_moments_change_nothing(whole, tmp_path):
     """kill -9 of the whole process, then the same command; the outcome is that of the unbroken run."""
     folder = tmp_path / "killed"
-    command = [sys.executable, "-m", "coda_jax.main", f"--config={NANO}", f"--workdir={folder}"]
+    command = [sys.executable, "-m", "coda_jax.main", f"--config={NANO}", f"--workdir={folder}", "--config.checkpoint.rollouts=8"]
     rng, kills = random.Random(0), 0
     while kills < 10:
         process = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         commits = len(read_commits(folder)) if (folder / FILE).exists() else 0
         deadline = time.monotonic() + 120
-        wanted = commits + rng.randint(1, 4)  # so that ten kills spread over the whole run, imports and compilation aside
+        wanted = commits + rng.randint(1, 8)  # so that ten kills spread over the whole run, imports and compilation aside
         while process.poll() is None and time.monotonic() < deadline:
             if (folder / FILE).exists() and len(read_commits(folder)) >= wanted:
                 break
@@ -299,18 +413,14 @@ def test_what_a_round_may_learn_from_is_gathered_from_its_files(config, whole, t
     for found, n in ((first, 1), (second, 2)):
         untrained = {e.scene_id for e in measured[n][1]}
         assert untrained and not untrained & {g.spec.scene_id for g in found}
-        own = {e.scene_id: e.mode_id for e in measured[n][0]}
+        practised = {e.scene_id: e.mode_id for e in measured[n][0]}
         for g in found:
-            if g.record.source == "targeted":
-                assert g.mode_id is not None
-            if g.record.source == "control":
-                assert g.mode_id is None
+            assert g.record.source in ("demonstration", "replay") or (g.record.source == "targeted") == (g.mode_id is not None)
+            assert g.mode_id == practised.get(g.spec.scene_id, g.mode_id)
             assert len(g.record.views.pos) == len(g.record.actions) + 1
             assert g.record.executed[:-1].tolist() == [config.evaluate.executed] * (len(g.record.executed) - 1)
+        assert sources[n - 1]["targeted"] and sources[n - 1]["control"]
         assert {g.record.weight for g in found} == {1.0}
-        assert any(g.mode_id == own.get(g.spec.scene_id) for g in found)
     assert {g.record.weight for g in heavy if g.mode_id} == {3.0}
-    assert not any(g.record.source == "demonstration" and g.mode_id is None for g in heavy if g.spec.scene_id not in own)
+    assert sum(g.record.source == "demonstration" for g in heavy) == sum(environments)
     assert int(whole_table.size) == sum(len(g.record.moments) for g in second)
-    successes = [g for g in second if g.record.success]
-    assert len(successes) >= sources[1]["demonstration"]

@@ -7,7 +7,7 @@ from coda_jax.evaluation.statistics import wilson
 from coda_jax.loop.schedule import Adaptive, Fixed, Measurement, next_round
 
 
-def _flat(updates, k=8, modes=8, scenes=20, n=16) -> Measurement:
+def _flat(updates, k=8, modes=8, scenes=150, n=16) -> Measurement:
     return Measurement(updates, modes, {f"s{i}": (k, n) for i in range(scenes)})
 
 
@@ -29,6 +29,7 @@ def test_too_few_modes():
 
 def test_no_progress_over_the_window():
     assert next_round(Adaptive(), [_flat(500), _flat(2_500)]).start
+    assert not next_round(Adaptive(), [_flat(500, scenes=100), _flat(2_500)]).start  # 0 of 100 scenes: up to 2.6 points
     assert not next_round(Adaptive(), [_flat(501), _flat(2_500)]).start  # 1,999 updates
     assert not next_round(Adaptive(), [_flat(500), _flat(2_500, k=9)]).start  # 1 / 16 in every scene
     assert next_round(Adaptive(), [_flat(500, k=4), _flat(1_000), _flat(3_000)]).start  # the newest one that is old enough

@@ -28,8 +28,29 @@ def test_a_program_is_drawn_and_told_what_is_wrong(tmp_path, capsys):
     assert "invalid, scale: " in capsys.readouterr().out
 
 
+def test_the_picture_goes_where_pictures_of_runs_go(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "runs" / "mine"
+    run.mkdir(parents=True)
+    for folder in (None, run):  # no run yet: nothing is put into its folder
+        view.run(settings.default(), None, "id", 0, workdir=folder)
+    assert not any(run.iterdir())
+    (run / "config.json").write_text("{}")
+    view.run(settings.default(), None, "id", 0, workdir=run)
+    name = f"scene_{view.scene_of(settings.default(), None, 'id', 0).scene_id}.png"
+    told = [line.removeprefix("picture: ") for line in capsys.readouterr().out.splitlines() if line.startswith("picture: ")]
+    assert told == [f"runs/pictures/{name}"] * 2 + [str(run / "videos" / name)]
+    assert sorted(p.name for p in tmp_path.rglob("*.png")) == [name, name]
+
+
 @pytest.mark.parametrize(
-    ("text", "message"), [("result = scene(\n", "syntax"), ("result = 3\n", "invalid_scene"), ("while True:\n    pass\n", "limit_time")]
+    ("text", "message"),
+    [
+        ("result = scene(\n", "syntax"),
+        ("result = 3\n", "invalid_scene"),
+        ("while True:\n    pass\n", "limit_time"),
+        ('result = generation(factor="spatial", roles=[role("target")], edits=[edit("yaw")])', "--mode=verify takes those"),
+    ],
 )
 def test_a_bad_program_is_one_message(text, message, tmp_path):
     program = tmp_path / "scene.py"

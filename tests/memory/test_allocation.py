@@ -34,6 +34,18 @@ def test_scores_by_hand():
     assert allocation.scores([_mode("a", environments=0.0)]) == {"a": math.inf}
 
 
+def test_values_beside_exploration_by_hand():
+    modes = [_mode("a", value=0.3, environments=16), _mode("b", value=0.1, environments=4)]
+    bonus = [math.sqrt(math.log(20) / 8), math.sqrt(math.log(20) / 2)]
+    ratio = allocation.value_over_exploration
+    assert ratio(modes) == pytest.approx(2 / sum(bonus))
+    assert ratio(modes, 0.5) == pytest.approx(4 / sum(bonus))
+    close = [_mode("a", value=0.03, environments=16), _mode("b", value=0.01, environments=4)]
+    assert ratio(close) == pytest.approx(0.4 / sum(bonus))
+    assert ratio([_mode("a"), _mode("b")]) == 0 and ratio([_mode("a"), _mode("b")], 0.0) is None
+    assert ratio([_mode("a"), _mode("b", "mastered"), _mode("c", environments=0.0)]) is None
+
+
 def test_mastered_and_hopeless_modes_are_less_learnable():
     assert allocation.learnability(0, 16) < 0.15 and allocation.learnability(16, 16) < 0.15
     assert allocation.learnability(4, 8) == 1.0

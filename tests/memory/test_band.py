@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import betabinom
 
 from coda_jax.memory import band
 from coda_jax.memory.band import Environment
@@ -40,11 +41,31 @@ def test_pooling_below_sixteen():
 
 
 def test_targeting_share():
-    assert band.targeting_share([3, 4, 12, 13]) == 0.5
-    with pytest.raises(ValueError, match="0..16"):
-        band.targeting_share([17])
+    assert band.targeting_share([(k, 16) for k in (3, 4, 12, 13)]) == pytest.approx(0.5, abs=1e-12)
+    for wrong in ([(17, 16)], [(1, 17)], [(-1, 4)]):
+        with pytest.raises(ValueError, match="first 16 rollouts"):
+            band.targeting_share(wrong)
+    with pytest.raises(ValueError, match="none"):
+        band.targeting_share([])
     with pytest.raises(ValueError, match="k must lie"):
         band.in_band(5, 4)
+
+
+def test_targeting_of_few_rollouts_by_hand():
+    """One environment without rollouts: the prior's own beta-binomial, summed over the grid."""
+    means, weights = np.meshgrid(band._MEANS, band._WEIGHTS)
+    foretold = [betabinom(16, m * w, (1 - m) * w) for m, w in zip(means.ravel(), weights.ravel(), strict=True)]
+    expected = np.mean([f.cdf(12) - f.cdf(3) for f in foretold])
+    assert band.targeting_share([(0, 0)]) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("rates", [(0.5,), (0.0,), (0.2,), (0.05, 0.5, 0.95), tuple(np.linspace(0.02, 0.98, 32)), (0, 0, 0.5, 1, 1, 1)])
+def test_targeting_of_few_rollouts_is_about_that_of_sixteen(rates):
+    rng = np.random.default_rng(0)
+    p = np.resize(rates, 32)
+    few = [band.targeting_share([(int(k), 4) for k in rng.binomial(4, p)]) for _ in range(20)]
+    many = [band.targeting_share([(int(k), 16) for k in rng.binomial(16, p)]) for _ in range(20)]
+    assert np.mean(few) == pytest.approx(np.mean(many), abs=0.09)
 
 
 def test_decided_memberships_are_mostly_true():

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from coda_jax.evaluation.control_power import Population, untrained_gains
+from benchmarks.simulated_tests import Population, untrained_gains
 from coda_jax.memory import learning_value
 from coda_jax.memory.learning_value import LearningValue, learning_values
 

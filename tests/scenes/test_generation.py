@@ -28,6 +28,7 @@ from coda_jax.scenes.generation import (
 )
 from coda_jax.scenes.lifting import Binding, bind, generate
 from coda_jax.scenes.measures import measure
+from coda_jax.scenes.program import evaluate_scene
 from coda_jax.scenes.tabletop import Tabletop
 
 LIMITS = Limits(text_bytes=32768, time_s=1.0, grace_s=1.0, memory_bytes=32 << 20, recursion=100, output_chars=1000, reply_chars=65536)
@@ -58,6 +59,20 @@ def sandbox():
 
 def scene(seed: int):
     return sample_spec(TRAIN, "pick_place", "id", "train", seed)
+
+
+@pytest.mark.parametrize("first", ['thing("mug_1", category="mug", at=(0.4, 0))', 'on("mug_1", "plate_1")', 'scene(instruction="put it")'])
+def test_a_scene_program_is_told_where_it_belongs(first, sandbox):
+    with pytest.raises(ProgramError, match="is a verb of a scene program: --mode=check and --mode=view take those") as caught:
+        evaluate_generation(f"x = 1\nresult = {first}\n", sandbox, TRAIN)
+    assert (caught.value.kind, caught.value.line) == (ErrorKind.INVALID_GENERATION, 2)
+
+
+@pytest.mark.parametrize("first", ['role("target")', 'relation("near", "obstacle", "target")', 'edit("yaw")', "generation(level=1)"])
+def test_a_generation_program_is_told_where_it_belongs(first, sandbox):
+    with pytest.raises(ProgramError, match="is a verb of a generation program: --mode=verify takes those") as caught:
+        evaluate_scene(f"x = 1\nresult = {first}\n", sandbox, TRAIN)
+    assert (caught.value.kind, caught.value.line) == (ErrorKind.INVALID_SCENE, 2)
 
 
 def test_text_becomes_a_program(sandbox):

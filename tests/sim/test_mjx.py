@@ -19,7 +19,7 @@ from coda_jax.sim.compile import SceneError, compile_scene
 from coda_jax.sim.mjx import MjxSimulator
 from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.simulator import Episode
-from coda_jax.types import FREE_SLOTS, HEALTH_NAN, TABLE
+from coda_jax.types import FREE_SLOTS, HEALTH_NAN, MOVING_FIELDS, TABLE
 
 BUCKET = Bucket(2, 1)
 WORLDS, CHUNK = 4, 10
@@ -151,8 +151,18 @@ def test_worlds_end_early_refill_and_compile_nothing(simulator):
     for before, after in zip(jax.tree.leaves(state), jax.tree.leaves(mixed), strict=True):
         np.testing.assert_array_equal(np.asarray(before)[0], np.asarray(after)[0])  # the other world to the bit
     np.testing.assert_allclose(np.asarray(mixed.view.pos)[1, 1], (0.5, 0.25, CATALOGUE.get("carton_01").half_extent_m[2]), atol=1e-3)
-    after, trace = simulator.step_chunk(refilled, mixed, chunk)
-    assert not compilations
+    after, trace = simulator.step_chunk(refilled, mixed, chunk, record=True)
+    assert not compilations  # a record needs no executable of its own
+    assert trace.moving is not None and set(trace.moving) == set(MOVING_FIELDS)
+    for name, values in trace.moving.items():
+        np.testing.assert_array_equal(np.asarray(values)[:, -1], np.asarray(getattr(after.view, name)))
+        assert values.shape[:2] == (WORLDS, CHUNK)
+    assert (
+        np.abs(np.diff(np.asarray(trace.moving["ee_pos"])[2, 2:], axis=0)).max()
+        == 0
+        < np.abs(np.diff(trace.moving["ee_pos"][0], axis=0)).max()
+    )
+    assert simulator.step_chunk(refilled, mixed, chunk)[1].moving is None
     assert np.asarray(trace.executed).tolist() == [10, 10, 3, 0]
     assert np.asarray(trace.truncated).tolist() == [False, False, True, False]
     assert np.asarray(trace.clipped).tolist() == [10, 10, 3, 0]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from coda_jax.agents.base import SPEC_FACTOR, Case, SceneFactor
-from coda_jax.agents.scripted.regression import explain
+from coda_jax.agents.scripted.regression import drop_shares
 from coda_jax.scenes.families import read_goal
 from coda_jax.scenes.measures import MEASURES, measure
 from coda_jax.scenes.spec import SceneSpec
@@ -76,9 +76,8 @@ def fit(cases: Sequence[Case]) -> Model:
     if len(groups) >= LEAST_SCENES and 0 < k.sum() < trials.sum():
         features = np.array([measured[scene] for scene in groups])
         reference = np.array([measured[same[0].base.scene_id] for same in groups.values()])
-        found = explain(features, _GROUPS, k, trials, reference)
-        for scene, row in zip(groups, found.rows, strict=True):
-            explained[scene] = dict(zip(found.factors, row.tolist(), strict=True))
+        shares = drop_shares(features, _GROUPS, k, trials, reference)
+        explained = {scene: {factor: float(own[i]) for factor, own in shares.items()} for i, scene in enumerate(groups)}
     return Model(spread, explained)
 
 

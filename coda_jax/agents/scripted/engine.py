@@ -5,33 +5,26 @@ The program is text and goes through the same door as anybody's. Which level lan
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 
-from coda_jax.agents.base import SPEC_FACTOR, SceneFactor
+from coda_jax.agents.base import SPEC_FACTOR, Difficulty, Move, Priors
+from coda_jax.agents.scripted.repair import repair
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.edits.verbs import VERBS, applied
 from coda_jax.scenes.generation import EditStep, FactorName, GenerationProgram, RoleName, RoleNeed, to_text
 from coda_jax.scenes.measures import MEASURES, measure
 from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim.checks.record import Failure
 
 TASK_VERBS = {"target": "target_swap", "goal": "goal_swap", "wording": "paraphrase"}
 LOW = 0.1  # magnitude at level 0: something always changes
 _LEAST_PRIOR, _LEAST_SHARE = 8, 0.5  # constructions from which a prior counts, and share of them that must have been valid
 _PROBE = 0.75  # magnitude at which verbs are compared
 _SIGNS = {"high": 1.0, "low": -1.0}
-
-
-@dataclasses.dataclass(frozen=True)
-class Difficulty:
-    """A mode as the engine sees it: factor (TASK, SPATIAL, ATTRIBUTE), phase and cause of its diagnoses."""
-
-    factor: SceneFactor
-    phase: str
-    cause: str
+_START_LEVEL = 0.5  # of a text before its level was searched
 
 
 def verbs_for(difficulty: Difficulty, bases: Sequence[SceneSpec], catalogue: Catalogue) -> list[str]:
@@ -66,7 +59,7 @@ def _effect(verb: str, quantity: str, bases: Sequence[SceneSpec], before: Sequen
     return float(np.mean(changes)) if changes else 0.0
 
 
-def highest(verb: str, priors: Mapping[tuple[str, float], tuple[int, int]]) -> float:
+def highest(verb: str, priors: Priors) -> float:
     """Largest magnitude worth asking for, from earlier constructions: (verb, level) to (valid, built). 1 where little is known."""
     known = sorted((level, valid / built) for (name, level), (valid, built) in priors.items() if name == verb and built >= _LEAST_PRIOR)
     good = [level for level, share in known if share >= _LEAST_SHARE]
@@ -76,7 +69,7 @@ def highest(verb: str, priors: Mapping[tuple[str, float], tuple[int, int]]) -> f
     return max([level for level in good if level < min(bad)], default=max(2 * LOW, min(bad) / 2))
 
 
-def write(difficulty: Difficulty, verb: str, level: float, priors: Mapping[tuple[str, float], tuple[int, int]]) -> str:
+def write(difficulty: Difficulty, verb: str, level: float, priors: Priors) -> str:
     """Text of a generation program that makes scenes difficult by one verb."""
     chosen = VERBS[verb]
     program = GenerationProgram(
@@ -93,3 +86,18 @@ def _need(role: RoleName) -> RoleNeed:
     if role == "target":
         return RoleNeed("target", affordance="graspable")
     return RoleNeed(role, kind="object") if role == "obstacle" else RoleNeed(role)
+
+
+class ScriptedEngine:
+    """DataEngine Protocol, deterministic, no network. catalogue: of the things that programs may use."""
+
+    def __init__(self, catalogue: Catalogue):
+        self._catalogue = catalogue
+
+    def propose(self, difficulty: Difficulty, bases: Sequence[SceneSpec], priors: Priors) -> list[str]:
+        """One program for each verb that ``verbs_for`` names, in its order."""
+        return [write(difficulty, verb, _START_LEVEL, priors) for verb in verbs_for(difficulty, bases, self._catalogue)]
+
+    def repair(self, spec: SceneSpec, failures: Sequence[Failure]) -> tuple[SceneSpec, Move] | None:
+        """What the first failed check names, moved as far as the check measured."""
+        return repair(spec, failures)

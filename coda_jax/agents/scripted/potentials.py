@@ -29,7 +29,7 @@ APART_M = 0.35  # target and reference begin 0.16 to 0.37 m apart
 RAISED_M = 0.04  # twice what ends the phase of the grasp, and less than the planner's clearance over the lowest fixture
 OVER_M = 0.06  # half the width of the narrowest training support or container is 0.057 m
 LOW_M = 0.01  # over the reference: objects are carried 0.02 m above everything
-BESIDE_M, LOW_BESIDE_M = 0.14, 0.02  # over the table beside it; nearer than any target begins but one in 50
+BESIDE_M, LOW_BESIDE_M = 0.13, 0.02  # over the table beside it; nearer than any target begins
 CARRIED_M = 0.12  # height above the table at which the lowering begins
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
+from coda_jax.agents.base import Move
 from coda_jax.scenes.families import scaled_assets
 from coda_jax.scenes.placement import REACH_RADIUS_M, REACH_X_M, REACH_Y_M
 from coda_jax.scenes.spec import Placement, SceneSpec
@@ -15,15 +16,6 @@ from coda_jax.sim.checks.record import Failure
 MARGIN_M = 0.004  # beyond what the check asks for
 STEP_M = 0.03  # where a check gives no amount in the table plane
 _CENTRE = ((REACH_X_M[0] + REACH_X_M[1]) / 2, (REACH_Y_M[0] + REACH_Y_M[1]) / 2)
-
-
-@dataclasses.dataclass(frozen=True)
-class Move:
-    """``object`` moved by ``amount_m`` along ``direction``, a unit vector in the base frame."""
-
-    object: str
-    amount_m: float
-    direction: tuple[float, float, float]
 
 
 def repair(spec: SceneSpec, failures: Sequence[Failure]) -> tuple[SceneSpec, Move] | None:

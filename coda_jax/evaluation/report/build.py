@@ -18,6 +18,7 @@ from coda_jax.evaluation.report.environments import environments
 from coda_jax.evaluation.report.gallery import gallery
 from coda_jax.evaluation.report.modes import modes
 from coda_jax.evaluation.report.rounds import diagnoses, rounds
+from coda_jax.evaluation.report.scales import scales
 
 REPORT = "report.html"
 _HEADING = re.compile(r'<section id="([^"]*)"><h2>([^<]*)</h2>')
@@ -34,6 +35,7 @@ SECTIONS: tuple[Callable[[RunData], str], ...] = (
     costs,
     sections.planner,
     sections.training,
+    scales,
     sections.configuration,
 )
 

@@ -20,8 +20,8 @@ def environments(run: RunData) -> str:
     rows = [(at, row) for row in run.of_kind("environments") if (at := whole(row.get("round"))) is not None]
     body = _origins(rows) + _verbs(rows) + _refused(run)
     note = (
-        "Targeted: made by a mode's program at its level. Replay: of mastered modes, so that they are not forgotten. Novelty: random edits "
-        "that no mode asked for. Every environment passed the checks on physics and the planner solved it."
+        "Targeted: made by a mode's program at its level. Replay: of mastered and retired modes, so that they are not forgotten. Novelty: "
+        "random edits that no mode asked for. Every environment passed the checks on physics and the planner solved it."
     )
     return markup.section("Environments of the rounds", note if rows else "", body)
 

@@ -27,7 +27,8 @@ def modes(run: RunData) -> str:
     shown, others = studied[:_MOST], [m for m in found if m not in studied[:_MOST]]
     body = _table(shown, clips)
     if others:
-        what = f"{_plural(len(others), 'more mode')} diagnosed{' and not tested' if len(studied) <= _MOST else ''}"
+        known = "diagnosed or imported" if any(m.imported for m in others) else "diagnosed"
+        what = f"{_plural(len(others), 'more mode')} {known}{' and not tested' if len(studied) <= _MOST else ''}"
         body += f"<details><summary>{what}</summary>{_table(others, clips)}</details>"
     figures = "".join(text for text, _ in clips.values())
     if figures:
@@ -55,7 +56,7 @@ def _name(mode: ModeHistory) -> str:
 
 def _failures(mode: ModeHistory) -> str:
     by_round = ", ".join(f"{n} in round {at}" for at, n in sorted(mode.diagnoses.items()))
-    return by_round or "remembered"
+    return by_round or ("imported" if mode.imported else "remembered")
 
 
 def _row(mode: ModeHistory, clips: tuple[str, int]) -> tuple[str, ...]:

@@ -54,17 +54,27 @@ def rounds(run: RunData) -> str:
         rows.append((str(at), *_facts(run, at, measured.get(at, {}))))
     if not rows:
         return ""
-    header = ("round", "change on its environments", "modes new / kept / removed", "tests: true / false / open", "updates", "ended because")
+    header = (
+        "round",
+        "targeting",
+        "change on its environments",
+        "modes new / kept / removed",
+        "tests: true / false / open",
+        "updates",
+        "ended because",
+    )
     note = (
         "Each round: the policy tries fresh scenes and edited ones, failures become modes, modes become environments, the policy trains on "
         "them. Fresh scenes are new ones in every round. Environments are chosen where the policy fails and it trains on them, so their "
-        "gain says that practice works, not that the policy generalises: that is what the suites above are for. Whiskers and ranges: 95 %."
+        "gain says that practice works, not that the policy generalises: that is what the suites above are for. Whiskers and ranges: 95 %. "
+        "Targeting: share of the environments with 4 to 12 successes of 16 rollouts before the training; one with fewer rollouts counts as "
+        "the chance that 16 would give that, judged from all environments of the round."
     )
     body = markup.key(_NAMES, _COLOURS) + charts.bar_chart(groups, "success by round") if groups else ""
-    return markup.section("Rounds", note, body + markup.table(header, rows, 6))
+    return markup.section("Rounds", note, body + markup.table(header, rows, len(header)))
 
 
-def _facts(run: RunData, at: int, measured: dict[str, Any]) -> tuple[str, str, str, str, str]:
+def _facts(run: RunData, at: int, measured: dict[str, Any]) -> tuple[str, ...]:
     block, modes = _block(measured, "environments"), run.summary.modes
     change = [number(v) for v in block["change"]] if isinstance(block.get("change"), list) and len(block["change"]) == 3 else []
     mean, low, high = change if len(change) == 3 else (None, None, None)
@@ -74,7 +84,21 @@ def _facts(run: RunData, at: int, measured: dict[str, Any]) -> tuple[str, str, s
     verdicts = Counter(str(row.get("verdict")) for row in run.of_kind("control_test") if whole(row.get("round")) == at)
     tests = " / ".join(str(verdicts[name]) for name in ("confirmed", "refuted", "undecided")) if verdicts else ""
     updates = whole(measured.get("updates"))
-    return changed, shown, tests, "" if updates is None else f"{updates:,}", charts.shorten(str(measured.get("reason", "")), 120)
+    return (
+        _targeting(run, at),
+        changed,
+        shown,
+        tests,
+        "" if updates is None else f"{updates:,}",
+        charts.shorten(str(measured.get("reason", "")), 120),
+    )
+
+
+def _targeting(run: RunData, at: int) -> str:
+    found = run.summary.targeting[at - 1] if 1 <= at <= len(run.summary.targeting) else None
+    if found is None or found.share is None:
+        return ""
+    return f"{found.share:.0%} of {found.environments}, {found.exact} with 16 rollouts"
 
 
 def diagnoses(run: RunData) -> str:

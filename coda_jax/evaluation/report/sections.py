@@ -72,7 +72,7 @@ def suites(run: RunData) -> str:
         body.append(charts.bar_chart(groups, f"success by suite, {family}") + markup.table(header, rows, 1))
     note = "One rollout for each suite scene and seed. Ranges are 95 %: Wilson's or, where a scene has several rollouts, over scenes."
     if run.changes:
-        note += " The change is paired scene by scene (sign-flip test); where its interval holds 0, nothing is shown to have changed."
+        note += " The change is paired scene by scene ; where its interval holds 0, nothing is shown to have changed."
     return markup.section("Success by suite", note, "".join(body))
 
 
@@ -84,7 +84,7 @@ def _rate(run: RunData, family: str, suite: str, moment: Moment) -> str:
 
 
 def _change(run: RunData, family: str, suite: str) -> str:
-    """Mean change over the scenes that were measured at both moments, with its sign-flip interval."""
+    """Mean change over the scenes that were measured at both moments, with its paired interval."""
     found = next((r.difference for r in run.changes if (r.family, r.suite) == (family, suite)), None)
     return markup.points(found.mean, found.low, found.high) if found else ""
 

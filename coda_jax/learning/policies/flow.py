@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from coda_jax.learning.policies import features, grounding, normalise, rotations
 from coda_jax.learning.policies.base import ChunkBatch, Params
-from coda_jax.learning.policies.layers import dense, init_dense, init_mlp, layer_norm, mlp
+from coda_jax.learning.policies.layers import dense, init_dense, init_mlp, layer_norm, linear, mlp, part
 from coda_jax.types import ACTION_DIM, TOKENS, Array, Observation
 
 _TIME_FREQUENCIES = 8
@@ -166,15 +166,15 @@ def encode(
 
 def _context_part(net: Any, context: Array) -> Array:
     """What the context adds to the head's first layer: the same at every Euler step and candidate."""
-    return context @ net["head"][0]["w"][-context.shape[-1] :]
+    return linear(part(net["head"][0], inputs=slice(-context.shape[-1], None)), context)
 
 
 def _velocity(net: Any, context_part: Array, x: Array, u: Array) -> Array:
     """Velocity [..., h * 7] of the flow at x [..., h * 7] and time u [..., 1]."""
     phase = u * jnp.pi * 2.0 ** jnp.arange(-1, _TIME_FREQUENCIES - 1)
     inputs = jnp.concatenate([x, jnp.cos(phase), jnp.sin(phase)], axis=-1)
-    first = net["head"][0]
-    hidden = inputs @ first["w"][: inputs.shape[-1]] + context_part + first["b"]
+    first = part(net["head"][0], inputs=slice(inputs.shape[-1]))
+    hidden = linear(first, inputs) + context_part + first["b"]
     return mlp(net["head"][1:], jax.nn.silu(hidden))
 
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coda_jax.learning.policies.layers import dense, init_dense
+from coda_jax.learning.policies.layers import dense, init_dense, part
 from coda_jax.types import Array, _pytree
 
 NAMED_HEADS = 2
@@ -123,7 +123,7 @@ def name_scores(params: dict, instruction: Array, names: Array, named: Array) ->
 
     def project(layer: str, x: Array) -> Array:
         width = NAMED_HEADS * (params[layer]["w"].shape[1] // heads)
-        return _unit(_split(x @ params[layer]["w"][:, :width] + params[layer]["b"][:width], NAMED_HEADS))
+        return _unit(_split(dense(part(params[layer], outputs=slice(width)), x), NAMED_HEADS))
 
     scores = jnp.einsum("bhd,nhd->bhn", project("query", instruction), project("name", names))
     return jnp.where(named, scores * jnp.exp(params["sharpness"][:NAMED_HEADS])[:, None], ABSENT)

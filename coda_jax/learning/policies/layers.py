@@ -1,4 +1,7 @@
-"""Dense layers as plain parameter trees."""
+"""Dense layers as plain parameter trees: {"w": [..., in, out], "b": [..., out]}, with low-rank adapters where learning/lora.py put them.
+
+Code reads a weight through ``linear``, ``part`` or ``kernel``, never as ``params["w"]``: that would pass over the adapter.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,31 @@ def init_dense(key: jax.Array, fan_in: int, fan_out: int, scale: float = 1.0) ->
 
 
 def dense(params: dict[str, Array], x: Array) -> Array:
-    return x @ params["w"] + params["b"]
+    return linear(params, x) + params["b"]
+
+
+def linear(params: dict[str, Array], x: Array) -> Array:
+    """``x`` [..., in] times the weights, without the bias: x w + scale (x a) b where there is an adapter."""
+    product = x @ params["w"]
+    if "lora_a" in params:
+        product = product + params["lora_scale"] * ((x @ params["lora_a"]) @ params["lora_b"])
+    return product
+
+
+def part(params: dict[str, Array], inputs: slice = slice(None), outputs: slice = slice(None)) -> dict[str, Array]:
+    """The Dense that reads some inputs and writes some outputs of ``params``, with its share of the adapter."""
+    found = {"w": params["w"][..., inputs, outputs], "b": params["b"][..., outputs]}
+    if "lora_a" in params:
+        own = {"lora_a": params["lora_a"][..., inputs, :], "lora_b": params["lora_b"][..., outputs]}
+        found |= own | {"lora_scale": params["lora_scale"]}
+    return found
+
+
+def kernel(params: dict[str, Array]) -> Array:
+    """The weights [..., in, out] that a Dense acts by: w, or w + scale a b."""
+    if "lora_a" not in params:
+        return params["w"]
+    return params["w"] + params["lora_scale"][..., None, None] * (params["lora_a"] @ params["lora_b"])
 
 
 def init_mlp(key: jax.Array, sizes: tuple[int, ...], last_scale: float = 1.0) -> list[dict[str, Array]]:

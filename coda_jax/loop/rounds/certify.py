@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.loop import parts
+from coda_jax.loop.rounds import trajectories
 from coda_jax.loop.run import Run
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.demonstrate import NoiseSettings, Trajectory, demonstrate
+from coda_jax.sim.native import physics_steps
 from coda_jax.sim.simulator import Episode, episode_of
 
 SPARE = 2  # further episodes of a scene after failures
@@ -19,12 +21,16 @@ SPARE = 2  # further episodes of a scene after failures
 
 @dataclasses.dataclass
 class _Jobs:
-    """Episodes until every scene has its demonstrations or has used up its tries; more come in as failures are reported."""
+    """Episodes until every scene has its demonstrations or has used up its tries; more come in as failures are reported.
+
+    done: keys of those that an earlier process finished.
+    """
 
     specs: Sequence[SceneSpec]
     each: int
     horizon: int
     first: int
+    done: set[tuple[int, int]] = dataclasses.field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._waiting = collections.deque((i, r) for r in range(self.each) for i in range(len(self.specs)))
@@ -34,10 +40,14 @@ class _Jobs:
         return self
 
     def __next__(self) -> Episode:
-        if not self._waiting:
-            raise StopIteration
-        scene, repeat = self._waiting.popleft()
-        return episode_of(self.specs[scene], self.horizon, (self.first + scene, repeat))
+        while self._waiting:
+            scene, repeat = self._waiting.popleft()
+            if (key := (self.first + scene, repeat)) not in self.done:
+                return self.episode(key)
+        raise StopIteration
+
+    def episode(self, key: tuple[int, int]) -> Episode:
+        return episode_of(self.specs[key[0] - self.first], self.horizon, key)
 
     def failed(self, episode: Episode) -> None:
         scene = episode.key[0] - self.first
@@ -59,17 +69,29 @@ def certify(
     config = run.config
     sim = parts.native_simulator(config, run.everything, parts.training_bucket(run.train))
     jobs = _Jobs(specs, each, config.horizon, first)
+    batch = run.substeps.batch(trajectories.save, lambda path: trajectories.load(path, lambda _, key: jobs.episode(key)))
     found: list[list[Trajectory]] = [[] for _ in specs]
-    episodes = 0
+    episodes = control_steps = 0
+
+    def note(trajectory: Trajectory) -> None:
+        nonlocal episodes, control_steps
+        episodes += 1
+        control_steps += len(trajectory.actions)
+        if trajectory.success:
+            found[trajectory.episode.key[0] - first].append(trajectory)
+        else:
+            jobs.failed(trajectory.episode)
+
     with Progress(label, max(1, each * len(specs)), "demos") as progress:
+        for trajectory in batch.known:
+            jobs.done.add(trajectory.episode.key)
+            note(trajectory)
+        progress.skip(sum(map(len, found)))
         for trajectory in demonstrate(sim, run.everything, jobs, parts.planner_of(config), noise, config.seed):
             runtime.check_stop()
-            episodes += 1
-            if trajectory.success:
-                found[trajectory.episode.key[0] - first].append(trajectory)
-                progress.advance()
-            else:
-                jobs.failed(trajectory.episode)
-    for trajectories in found:
-        trajectories.sort(key=lambda t: t.episode.key)
-    return [t[:each] for t in found], sim.physics_steps, episodes
+            note(trajectory)
+            progress.update(sum(map(len, found)))
+            batch.add(trajectory)
+    for own in found:
+        own.sort(key=lambda t: t.episode.key)
+    return [own[:each] for own in found], physics_steps(control_steps, len({s.scene_id for s in specs})), episodes

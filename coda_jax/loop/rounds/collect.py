@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from coda_jax import runtime
 from coda_jax.agents.base import Case, Outcome, Trial
+from coda_jax.evaluation.terminal import Progress
 from coda_jax.evaluation.trials import success_interval, success_rate
 from coda_jax.loop import cloning, demonstrations, parts
 from coda_jax.loop.journal import file_sha256
 from coda_jax.loop.rounds import outcomes as stored
-from coda_jax.loop.rounds import recall, rows
+from coda_jax.loop.rounds import recall, rows, trajectories
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.rounds.variants import Base, Batch, Made, random_variant, seed_of, verified
 from coda_jax.loop.run import Finished, Run
 from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.sim.replay import replay
-from coda_jax.sim.simulator import episode_of
+from coda_jax.sim.simulator import Episode, episode_of
 
 SPARE = 2  # bases for each scene of a control test: edits do not apply in all of them
 REDRAWS = 3  # of variants that are no fair task
@@ -34,6 +36,14 @@ def test_scenes(run: Run, round_number: int, source: SceneSource) -> list[Base]:
 def _fresh(run: Run, round_number: int, source: SceneSource, skip: int, count: int) -> list[Base]:
     each = run.config.rounds.bases + SPARE * run.config.control.most_scenes
     first = run.state.used + (round_number - 1) * each + skip
+    there = len(source.scenes)
+    missing = first + count - there
+    if missing > 0:
+        with Progress(f"round {round_number}, scenes", missing, "scenes") as progress:
+            while progress.done < missing:
+                runtime.check_stop()
+                source.more()
+                progress.update(min(missing, len(source.scenes) - there))
     return [Base(first + i, source.get(first + i).spec) for i in range(count)]
 
 
@@ -41,19 +51,22 @@ def random_variants(run: Run, bases: list[Base], batch: Batch, *seed: object, dr
     """At most one valid variant of each base, in their order; ``draw`` makes a candidate of a base, ``batch`` notes what became of it."""
     rng = np.random.default_rng(np.random.SeedSequence([seed_of(run.config.seed, *seed)]))
     waiting, found = list(bases), {}
-    for _ in range(REDRAWS):
-        candidates = []
-        for base in waiting:
-            made = draw(run, base, rng)
-            if made is None:
-                batch.refuse("nothing to edit")
-            else:
-                candidates.append(made)
-        for made in verified(run, candidates, batch, run.config.engine.repairs):
-            found[made.base.number] = made
-        waiting = [b for b in waiting if b.number not in found]
-        if not waiting:
-            break
+    with Progress("variants", len(bases), "scenes") as progress:
+        for _ in range(REDRAWS):
+            runtime.check_stop()
+            candidates = []
+            for base in waiting:
+                made = draw(run, base, rng)
+                if made is None:
+                    batch.refuse("nothing to edit")
+                else:
+                    candidates.append(made)
+            for made in verified(run, candidates, batch, run.config.engine.repairs):
+                found[made.base.number] = made
+            progress.update(len(found))
+            waiting = [b for b in waiting if b.number not in found]
+            if not waiting:
+                break
     return [found[b.number] for b in bases if b.number in found]
 
 
@@ -112,14 +125,27 @@ def _own_successes(run: Run, round_number: int, outcomes: list[Outcome]) -> str 
     chosen = sorted((o for o in outcomes if o.success and o.steps and not o.health), key=lambda o: o.trial.key[1])[: run.config.rounds.own]
     if not chosen:
         return None
-    sim = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.train))
-    jobs = [(episode_of(o.trial.spec, run.config.horizon, o.trial.key), o.actions) for o in chosen]
-    again = sorted((t for t in replay(sim, jobs) if t.success), key=lambda t: t.episode.key)
+    sim, horizon = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.train)), run.config.horizon
+    jobs = {_identity(episode): (episode, o.actions) for o in chosen for episode in [episode_of(o.trial.spec, horizon, o.trial.key)]}
+    batch = run.substeps.batch(trajectories.save, lambda path: trajectories.load(path, lambda *identity: jobs[identity][0]))
+    found = {_identity(t.episode): t for t in batch.known}
+    with Progress(f"round {round_number}, own successes", len(jobs), "rollouts") as progress:
+        progress.skip(len(found))
+        for trajectory in replay(sim, [job for identity, job in jobs.items() if identity not in found]):
+            runtime.check_stop()
+            found[_identity(trajectory.episode)] = trajectory
+            progress.advance()
+            batch.add(trajectory)
+    again = sorted((found[i] for i in jobs if found[i].success), key=lambda t: t.episode.key)  # equals: as they were chosen
     if not again:
         return None
     path = f"episodes/own_r{round_number:02d}.npz"
     demonstrations.store(run.folder / path, again, run.everything)
     return path
+
+
+def _identity(episode: Episode) -> tuple[str, tuple[int, int]]:
+    return episode.spec.scene_id, episode.key
 
 
 def cases(run: Run, round_number: int) -> list[Case]:

@@ -10,7 +10,7 @@ import numpy as np
 from coda_jax.agents.base import Outcome, Trial
 from coda_jax.evaluation.control_test import ControlResult, control_test, verdicts, wants_more
 from coda_jax.evaluation.trials import counts_of
-from coda_jax.loop import cloning, parts
+from coda_jax.loop import cloning, parts, starting_memory
 from coda_jax.loop.rounds import collect, recall, rows
 from coda_jax.loop.rounds import outcomes as stored
 from coda_jax.loop.rounds.certify import certify
@@ -208,7 +208,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
             run.say(f"round {round_number}: no scene allowed a control test of {test.supply.program.edits[0].verb}")
             continue
         results.append(_row(test, round_number, settings.rollouts))
-        versions += _verdict_rows(test, round_number)
+        versions += _verdict_rows(run, test, round_number)
         _report(run, test, round_number)
     changes["files"] |= stored.keep(run, round_number, "control", outcomes)
     step = run.state.checkpoint
@@ -235,13 +235,13 @@ def _row(test: Test, round_number: int, n: int) -> ControlTest:
     return ControlTest(test.mode.mode_id, test.mode.version, round_number, "test", pairs, *fields)
 
 
-def _verdict_rows(test: Test, round_number: int) -> list[Program | Mode]:
-    """The program with its verdict; a refuted diagnosis also retires its mode."""
+def _verdict_rows(run: Run, test: Test, round_number: int) -> list[Program | Mode]:
+    """The program with its verdict; a refuted diagnosis also retires its mode, unless that is frozen."""
     assert test.result is not None
     verdict = test.result.verdict
     program = next_version(test.row, round_number, verdict=verdict, status=_STATUS[verdict])
     changed: list[Program | Mode] = [] if program is test.row else [program]
-    if verdict == "refuted":
+    if verdict == "refuted" and not starting_memory.frozen(run.config, test.mode):
         changed.append(next_version(test.mode, round_number, status="removed"))
     return changed
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from coda_jax.agents.base import Case, Diagnosis, Outcome, Trial
-from coda_jax.agents.scripted.diagnoser import arms_of
 from coda_jax.loop import cloning, parts
 from coda_jax.loop.rounds import collect, evidence, recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
@@ -45,9 +44,8 @@ def run_stage(run: Run, round_number: int) -> Finished:
     cases = collect.cases(run, round_number)
     failures = chosen_failures(cases, config.diagnose.failures)
     rollouts = Rollouts(run, cloning.trained(run).ema)
-    total = sum(len(arms_of(case)) for _, case in failures) * config.diagnose.rerollouts
     reverts: list[Outcome] = []
-    with rollouts.runner("revert", round_number, total, "diagnose") as rollout_fn:
+    with rollouts.runner("revert", round_number, 0, "diagnose") as rollout_fn:
 
         def watched(trials: Sequence[Trial]) -> list[Outcome]:
             found = rollout_fn(trials)
@@ -60,9 +58,9 @@ def run_stage(run: Run, round_number: int) -> Finished:
     records = [_record(first + position, d) for (position, _), d in zip(failures, diagnoses, strict=True)]
     merged = consolidate(records, current_modes(run.memory, config.family), config.family, round_number)
     scenes = rows.SceneRows(recall.scene_ids(run.memory))
-    for _, case in failures:
-        for spec in arms_of(case).values():
-            scenes.add(spec, "revert", round_number, case.base if spec.scene_id != case.base.scene_id else None)
+    bases = {case.outcome.trial.key[0]: case.base for _, case in failures}  # re-rollouts keep the failure's number of the base
+    for spec, base in ((o.trial.spec, bases[o.trial.key[0]]) for o in reverts):
+        scenes.add(spec, "revert", round_number, base if spec.scene_id != base.scene_id else None)
     for (_, case), diagnosis, record in zip(failures, diagnoses, records, strict=True):
         run.metrics.write(
             "diagnosis",

@@ -69,6 +69,10 @@ def run_stage(run: Run, round_number: int) -> Finished:
             program_id=proposal.program.program_id if proposal.program else None,
             mode_id=proposal.mode.mode_id if proposal.mode else None,
         )
+    rolled = {o.trial.spec.scene_id for o in batch.rolled}
+    for made in batch.made:  # candidates that were rolled out and not taken
+        if made.spec.scene_id in rolled:
+            scenes.add_made(made, "search", round_number)
     demos = sum(len(own) for _, own in accepted)
     origins: dict[str, int] = {}
     for proposal, _ in accepted:
@@ -92,9 +96,11 @@ def run_stage(run: Run, round_number: int) -> Finished:
             rejected[reason] = rejected.get(reason, 0) + n
     changes |= {"files": files, "rejected": rejected, "demos": run.state.demos + demos}
     changes["environments"] = run.state.environments | {str(round_number): [_entry(p) for p, _ in accepted]}
+    assert run.state.checkpoint is not None
+    chosen_by = rows.episode_rows(batch.rolled, "choose", round_number, run.state.checkpoint, None)
     return Finished(
         {"done": len(accepted), "unit": "environments"},
-        [*scenes.rows, *rows.construction_rows(batch.history, round_number)],
+        [*scenes.rows, *rows.construction_rows(batch.history, round_number), *chosen_by],
         changes,
         physics + rollouts.physics_steps,
         episodes + rollouts.count,

@@ -9,18 +9,18 @@ import numpy as np
 
 from coda_jax.agents.base import Outcome, Trial
 from coda_jax.evaluation.statistics import paired_difference
-from coda_jax.evaluation.trials import counts_of, rate_interval
-from coda_jax.loop import cloning, schedule, seed_scenes
+from coda_jax.evaluation.trials import counts_of, rate_interval, success_rate
+from coda_jax.loop import cloning, schedule, seed_scenes, starting_memory
 from coda_jax.loop.journal import Environment
+from coda_jax.loop.rounds import membership, recall, rows
 from coda_jax.loop.rounds import outcomes as stored
-from coda_jax.loop.rounds import recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.run import Finished, Run
 from coda_jax.memory import band
 from coda_jax.memory.consolidate import next_version
 from coda_jax.memory.learning_value import learning_values, scene_gains
 from coda_jax.memory.modes import current_modes
-from coda_jax.memory.rows import Gain, LearningValue, Purpose
+from coda_jax.memory.rows import Episode, Gain, LearningValue, Purpose
 
 
 def measured_scenes(run: Run, round_number: int) -> tuple[list[Environment], list[Environment]]:
@@ -60,25 +60,19 @@ def run_before(run: Run, round_number: int) -> Finished:
     environments, controls = measured_scenes(run, round_number)
     outcomes, rollouts = _roll_out(run, round_number, "before", [*environments, *controls])
     assert run.state.checkpoint is not None
-    _write_targeting(run, round_number, environments, outcomes)
-    episodes = rows.episode_rows(outcomes, "before", round_number, run.state.checkpoint, None)
-    changes = {"files": run.state.files | stored.keep(run, round_number, "before", outcomes)}
-    return Finished({"done": len(outcomes), "unit": "rollouts"}, episodes, changes, rollouts.physics_steps, rollouts.count)
+    own = membership.top_up(run, round_number, rollouts, environments, outcomes, membership.open_environments)
+    membership.write_targeting(run, round_number, environments, own)
+    further = [o for rolled in own for o in rolled[run.config.rounds.rollouts :]]
+    episodes = rows.episode_rows(outcomes, "before", round_number, run.state.checkpoint, None) + _further(run, round_number, own)
+    changes = {"files": run.state.files | stored.keep(run, round_number, "before", [*outcomes, *further])}
+    return Finished({"done": len(episodes), "unit": "rollouts"}, episodes, changes, rollouts.physics_steps, rollouts.count)
 
 
-def _write_targeting(run: Run, round_number: int, environments: list[Environment], outcomes: list[Outcome]) -> None:
-    """Which share of the environments is neither mastered nor out of reach, before it is trained on; few rollouts are pooled by mode."""
-    n = run.config.rounds.rollouts
-    counts = counts_of(outcomes, n)[: len(environments)]  # control variants come after them
-    pools = [band.Environment(e.mode_id or e.scene_id, 0.0, k, total) for e, (k, total) in zip(environments, counts, strict=True)]
-    judged = band.memberships(pools)
-    run.metrics.write(
-        "targeting",
-        round=round_number,
-        environments=len(judged),
-        in_band=sum(m.in_band for m in judged),
-        undecided=sum(m.undecided for m in judged),
-    )
+def _further(run: Run, round_number: int, own: list[list[Outcome]]) -> list[Episode]:
+    """Rows of what was rolled out beyond the rollouts that before and after are compared by."""
+    assert run.state.checkpoint is not None
+    further = [o for outcomes in own for o in outcomes[run.config.rounds.rollouts :]]
+    return rows.episode_rows(further, "band", round_number, run.state.checkpoint, None)
 
 
 def _successes(run: Run, round_number: int, purpose: str) -> dict[str, dict[int, int]]:
@@ -105,8 +99,9 @@ def run_after(run: Run, round_number: int, block: int) -> Finished:
     before = {scene: own[min(own)] for scene, own in _successes(run, round_number, "before").items() if own}
     environments = [e for e in environments if e.scene_id in before and e.scene_id in k_after]
     controls = [e for e in controls if e.scene_id in before and e.scene_id in k_after]
-    ended = _decide(run, round_number, block, environments, before, k_after)
-    added: list[Any] = [*rows.episode_rows(outcomes, "after", round_number, run.state.checkpoint, None)]
+    inside, further = _modes_inside(run, round_number, rollouts, environments, outcomes)
+    ended = _decide(run, round_number, block, environments, inside, before, k_after)
+    added: list[Any] = [*rows.episode_rows(outcomes, "after", round_number, run.state.checkpoint, None), *further]
     if ended.start:
         added += _values(run, round_number, environments, controls, before, k_after)
     run.say(f"round {round_number}: {_summary(run, environments, before, k_after)}; {ended.reason}")
@@ -122,7 +117,20 @@ def run_after(run: Run, round_number: int, block: int) -> Finished:
     )
     changes: dict[str, Any] = {"ended_rounds": round_number} if ended.start else {}
     changes["files"] = run.state.files | stored.keep(run, round_number, f"after{block}", outcomes)
-    return Finished({"done": len(outcomes), "unit": "rollouts"}, added, changes, rollouts.physics_steps, rollouts.count)
+    return Finished({"done": len(outcomes) + len(further), "unit": "rollouts"}, added, changes, rollouts.physics_steps, rollouts.count)
+
+
+def _modes_inside(
+    run: Run, round_number: int, rollouts: Rollouts, environments: list[Environment], outcomes: list[Outcome]
+) -> tuple[set[str], list[Episode]]:
+    """Modes in the band now, and the rows of the rollouts that it took beyond ``outcomes`` to tell; a fixed schedule does not ask."""
+    if run.config.schedule.kind == "fixed":
+        return set(), []
+    chosen = {e.scene_id for e in environments}
+    own = [o for o in outcomes if o.trial.spec.scene_id in chosen]
+    rolled = membership.top_up(run, round_number, rollouts, environments, own, membership.open_modes)
+    pools = membership.pooled(environments, [success_rate(o) for o in rolled])
+    return {mode for mode, (k, n) in pools.items() if band.in_band(k, n)}, _further(run, round_number, rolled)
 
 
 def _summary(run: Run, environments: list[Environment], before: dict[str, int], after: dict[str, int]) -> str:
@@ -148,11 +156,16 @@ def _change(scenes: list[Environment], before: dict[str, int], after: dict[str, 
 
 
 def _decide(
-    run: Run, round_number: int, block: int, environments: list[Environment], before: dict[str, int], after: dict[str, int]
+    run: Run,
+    round_number: int,
+    block: int,
+    environments: list[Environment],
+    inside: set[str],
+    before: dict[str, int],
+    after: dict[str, int],
 ) -> schedule.Decision:
     config, n = run.config, run.config.rounds.rollouts
     modes = {mode_id: [e.scene_id for e in own] for mode_id, own in _by_mode(environments).items()}
-    inside = {m for m, scenes in modes.items() if band.in_band(sum(after[s] for s in scenes), n * len(scenes))}
     updates = block * config.rounds.steps
     if config.schedule.kind == "fixed":
         plan: schedule.Fixed | schedule.Adaptive = schedule.Fixed(config.schedule.most_updates)
@@ -160,7 +173,7 @@ def _decide(
         plan = schedule.Adaptive(
             config.schedule.least_modes, config.schedule.window, config.schedule.least_gain, most_updates=config.schedule.most_updates
         )
-    scenes = [s for m in inside for s in modes[m]]
+    scenes = [s for m in modes if m in inside for s in modes[m]]
     history = []
     if before:
         history.append(schedule.Measurement(0, len(inside), {s: (before[s], n) for s in scenes}))
@@ -198,7 +211,7 @@ def _values(
         k = sum(after[e.scene_id] for e in scenes)
         mode = known[mode_id]
         changed = next_version(mode, round_number, severity=k / (n * len(scenes)), importance=mode.importance + value.value)
-        if changed is not mode:
+        if changed is not mode and not starting_memory.frozen(run.config, mode):
             added.append(changed)
         run.metrics.write(
             "learning_value",

@@ -9,16 +9,18 @@ import numpy as np
 
 from coda_jax.agents.base import Trial
 from coda_jax.evaluation.trials import counts_of
-from coda_jax.loop import parts
+from coda_jax.learning.scale_doctor import Measured
+from coda_jax.loop import parts, scales
 from coda_jax.loop.rounds import collect, recall
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.rounds.variants import Base, Batch, Made, drawn_edit, own_program, program_variant, random_variant, seed_of, verified
 from coda_jax.loop.run import Run
 from coda_jax.loop.strategies import STRATEGIES
-from coda_jax.memory.allocation import Allocation, ModeState, Status, allocate
+from coda_jax.memory.allocation import Allocation, ModeState, Status, allocate, value_over_exploration
 from coda_jax.memory.band import band_probability
 from coda_jax.memory.learning_value import LearningValue, credit
 from coda_jax.memory.modes import current_modes, learning_values
+from coda_jax.memory.rows import LearningValue as MeasuredValue
 from coda_jax.memory.rows import Mode, Origin, Program
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.spec import FACTORS
@@ -86,14 +88,22 @@ def uniform(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
     return [Proposal(m, "novelty") for m in made[: ask.count]]
 
 
+def _identity(trial: Trial) -> tuple[str, tuple[int, int]]:
+    return trial.spec.scene_id, trial.key
+
+
 def in_band(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
     """Random edits of which those are kept whose success is likeliest to lie in the band, whatever the factor."""
     made = collect.random_variants(ask.run, ask.bases, batch, *ask.seed("in_band"), draw=_one_factor)
     n = ask.run.config.rounds.rollouts
     trials = [Trial(m.spec, (m.base.number, r)) for m in made for r in range(n)]
-    with rollouts.runner("band", ask.round_number, len(trials), "success of candidates") as rollout_fn:
-        outcomes = rollout_fn(trials)
-    counts = counts_of(outcomes, n)
+    # an earlier wave may have drawn the same scene, of the same base, so with the same noise
+    known = {_identity(o.trial): o for o in batch.rolled}
+    missing = [trial for trial in trials if _identity(trial) not in known]
+    with rollouts.runner("band", ask.round_number, len(missing), "success of candidates") as rollout_fn:
+        batch.rolled += rollout_fn(missing)
+    known = {_identity(o.trial): o for o in batch.rolled}
+    counts = counts_of([known[_identity(trial)] for trial in trials], n)
     ranked = sorted(range(len(made)), key=lambda i: (-band_probability(*counts[i]), i))
     return [Proposal(made[i], "novelty") for i in sorted(ranked[: ask.count])]
 
@@ -101,39 +111,54 @@ def in_band(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
 def mode_states(run: Run, round_number: int) -> tuple[list[ModeState], dict[str, tuple[Mode, Program]]]:
     """What allocation needs of every mode with a usable program, and these programs by mode.
 
-    Confirmed modes alone are targeted; while there are none, undecided ones.
+    Confirmed modes alone are targeted; while there are none, undecided ones. Replayed are mastered modes, whatever was last said of
+    their programs, and retired ones that were measured here in an earlier round.
     """
+    remembers, programs = STRATEGIES[run.config.strategy].remembers, recall.generation_programs(run.memory)
+    measured, mastered = recall.measured_rounds(run.memory), run.config.allocation.mastered
     known: dict[str, tuple[Mode, Program]] = {}
-    programs = recall.generation_programs(run.memory)
-    for mode in current_modes(run.memory, run.config.family):
-        program = recall.newest(programs.get(mode.mode_id, []))
-        fresh = STRATEGIES[run.config.strategy].remembers or (program is not None and program.round == round_number)
-        if mode.status != "removed" and program is not None and fresh:
+    past: dict[str, tuple[Mode, Program]] = {}
+    status: dict[str, Status] = {}
+    modes = current_modes(run.memory, run.config.family)
+    values = {m.mode_id: learning_values(run.memory, m.mode_id) if remembers else [] for m in modes}
+    for mode in modes:
+        own = programs.get(mode.mode_id, [])
+        if mode.status == "removed":
+            program = recall.latest(own)
+            if remembers and program is not None and measured.get(mode.mode_id, round_number) < round_number:
+                past[mode.mode_id], status[mode.mode_id] = (mode, program), "retired"
+            continue
+        program = recall.newest(own)
+        if program is not None and (remembers or program.round == round_number):
             known[mode.mode_id] = mode, program
+            if values[mode.mode_id] and _success(values[mode.mode_id][-1]) >= mastered:
+                past[mode.mode_id], status[mode.mode_id] = (mode, program), "mastered"
     confirmed = {m: pair for m, pair in known.items() if pair[1].verdict == "confirmed"}
-    known = confirmed or {m: pair for m, pair in known.items() if pair[1].verdict == "undecided"}
+    known = (confirmed or {m: pair for m, pair in known.items() if pair[1].verdict == "undecided"}) | past
     states = []
-    remembers = STRATEGIES[run.config.strategy].remembers
-    for mode_id, (mode, program) in known.items():
+    for mode_id, (_, program) in known.items():
         assert program.level is not None
-        past = learning_values(run.memory, mode_id) if remembers else []
-        history = [(v.round, LearningValue(v.raw, v.shrunk, float("nan"), len(v.scenes))) for v in past]
+        history = [(v.round, LearningValue(v.raw, v.shrunk, float("nan"), len(v.scenes))) for v in values[mode_id]]
         earned = credit(history, round_number) if history else None
         k, n = recall.latest_success(run.memory, mode_id, program.level, JITTER)
-        mastered = remembers and mode.severity is not None and mode.severity >= run.config.allocation.mastered
-        status: Status = "mastered" if mastered else "active"
         value, environments = (earned.mean, earned.scenes) if earned else (0.0, 0.0)
-        states.append(ModeState(mode_id, status, k, n, value, environments, max((r for r, _ in history), default=-1)))
+        states.append(ModeState(mode_id, status.get(mode_id, "active"), k, n, value, environments, measured.get(mode_id, -1)))
     return states, known
 
 
+def _success(value: MeasuredValue) -> float:
+    """Success rate on a mode's environments after they were last practised."""
+    return sum(scene.k_after for scene in value.scenes) / sum(scene.n for scene in value.scenes)
+
+
 def targeted(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
-    """What the allocation asks for: scenes of each mode's program at its level, replay of mastered modes, novelty."""
+    """What the allocation asks for: scenes of each mode's program at its level, replay of mastered and retired modes, novelty."""
     run, chosen = ask.run, ask.run.config.allocation
     states, known = mode_states(run, ask.round_number)
     plan = allocate(states, ask.count, chosen.novelty, chosen.replay, c=chosen.ucb)
     if not ask.wave:
         _log(ask, plan)
+        scales.report(run, "allocation", ask.round_number, Measured(ucb=value_over_exploration(states, chosen.ucb)))
     found: list[Proposal] = []
     with Sandbox(parts.limits_of(run.config)) as sandbox:
         groups: tuple[tuple[Origin, Mapping[str, int]], ...] = (("targeted", plan.targeted), ("replay", plan.replay))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 
 import numpy as np
 
-from coda_jax.agents.base import Trial
-from coda_jax.agents.scripted import engine
+from coda_jax import runtime
+from coda_jax.agents.base import Difficulty, Trial
+from coda_jax.evaluation.terminal import Progress
 from coda_jax.evaluation.trials import success_rate
-from coda_jax.loop import cloning, parts
+from coda_jax.loop import cloning, parts, starting_memory
+from coda_jax.loop.own_programs import headed
 from coda_jax.loop.rounds import collect, recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.rounds.variants import Base, Batch, Made, own_program, program_variant, seed_of, verified
@@ -23,9 +24,6 @@ from coda_jax.memory.programs import programs_of
 from coda_jax.memory.rows import Mode, Program, program_id_of
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.generation import GenerationProgram
-
-_PLAIN = re.compile(r"[^ -~]+")
-_START_LEVEL = 0.5  # of a text before its level was searched
 
 
 @dataclasses.dataclass
@@ -74,10 +72,14 @@ def run_stage(run: Run, round_number: int) -> Finished:
     batch = Batch()
     with Sandbox(parts.limits_of(config)) as sandbox:
         searches: list[Search] = []
-        for mode in wanted_modes(run, round_number):
-            search = _begin(run, mode, bases, batch, sandbox, {s.program.mechanism_id for s in searches})
-            if search is not None:
-                searches.append(search)
+        modes = wanted_modes(run, round_number)
+        with Progress(f"round {round_number}, programs", len(modes), "programs") as progress:
+            for mode in modes:
+                runtime.check_stop()
+                search = _begin(run, mode, bases, batch, sandbox, {s.program.mechanism_id for s in searches})
+                if search is not None:
+                    searches.append(search)
+                progress.advance()
         trials, owners = [], []
         for search in searches:
             for level, variants in search.variants.items():
@@ -135,6 +137,7 @@ def _begin(run: Run, mode: Mode, bases: list[Base], batch: Batch, sandbox: Sandb
     shuffled = [bases[i] for i in order]
     remembered = recall.newest(programs_of(run.memory, mode.mode_id, "generation")) if STRATEGIES[config.strategy].remembers else None
     texts = [remembered.text] if remembered is not None else _texts(run, mode, shuffled)
+    texts = starting_memory.own_texts(config, texts, programs_of(run.memory, mode.mode_id, "generation"))
     search = None
     for text in texts:
         program = own_program(run, sandbox, text)
@@ -158,11 +161,8 @@ def _begin(run: Run, mode: Mode, bases: list[Base], batch: Batch, sandbox: Sandb
 def _texts(run: Run, mode: Mode, bases: list[Base]) -> list[str]:
     """Program texts for a mode, the most promising first."""
     known = recall.priors(run.memory) if STRATEGIES[run.config.strategy].remembers else {}
-    difficulty = engine.Difficulty(mode.factor, mode.phase, mode.cause)
-    verbs = engine.verbs_for(difficulty, [b.spec for b in bases[: run.config.engine.scenes]], run.train)
-    # a program belongs to one mode: without the heading two modes that need the same edit would share its text
-    heading = _PLAIN.sub(" ", f"# {mode.factor} in {mode.phase}: {mode.cause}")
-    return [f"{heading}\n{engine.write(difficulty, verb, _START_LEVEL, known)}" for verb in verbs]
+    difficulty, scenes = Difficulty(mode.factor, mode.phase, mode.cause), [b.spec for b in bases[: run.config.engine.scenes]]
+    return [headed(mode, text) for text in parts.engine_of(run.train).propose(difficulty, scenes, known)]
 
 
 def _program(run: Run, search: Search, round_number: int) -> Program:

@@ -57,10 +57,28 @@ def generation_programs(memory: Memory) -> dict[str, list[Program]]:
 
 
 def newest(programs: list[Program]) -> Program | None:
-    """The program of a mode to use: the one searched last, of those an active one first; retired ones and those without a level never."""
+    """The program of a mode to use: the one searched last, of those an active one first; retired ones and those without a level never.
+
+    Imported ones count until one was searched in this run (rounds count from 1), whatever came of that.
+    """
     order = {"active": 1, "candidate": 0}
-    usable = [p for p in programs if p.status in order and p.level is not None]
+    here = [p for p in programs if p.round] or programs
+    usable = [p for p in here if p.status in order and p.level is not None]
     return max(usable, key=lambda p: (p.round, order[p.status], p.version, p.program_id), default=None)
+
+
+def latest(programs: list[Program]) -> Program | None:
+    """The program of a retired mode: the one searched last that has a level, a retired one too."""
+    return max((p for p in programs if p.level is not None), key=lambda p: (p.round, p.version, p.program_id), default=None)
+
+
+def measured_rounds(memory: Memory) -> dict[str, int]:
+    """Mode id to the last round in which a control test or a Learning Value measured it."""
+    found = memory.select(
+        "SELECT mode_id, max(round) FROM (SELECT mode_id, round FROM control_tests UNION ALL SELECT mode_id, round FROM learning_values) "
+        "GROUP BY mode_id"
+    )
+    return dict(found)
 
 
 def diagnosed_modes(memory: Memory, round_number: int) -> dict[str, int]:

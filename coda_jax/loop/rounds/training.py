@@ -6,6 +6,7 @@ import dataclasses
 
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning import clone as updates
+from coda_jax.learning.policies.base import Params
 from coda_jax.learning.steps import Training, TrainState, init_state
 from coda_jax.loop import cloning, demonstrations, parts
 from coda_jax.loop.run import Finished, Run
@@ -19,6 +20,11 @@ def training_of(run: Run) -> Training:
     )
 
 
+def begin(run: Run, params: Params) -> TrainState:
+    """The state before a block's first update: ``params`` go on, with adapters where ``lora.rank`` asks for them."""
+    return init_state(parts.policy_of(run.config), training_of(run), parts.adapted(run.config, params))
+
+
 def run_stage(run: Run, round_number: int) -> Finished:
     """Train one block of ``rounds.steps`` updates, a checkpoint and a commit every ``checkpoint.every``."""
     config, policy, training = run.config, parts.policy_of(run.config), training_of(run)
@@ -28,7 +34,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
     state = cloning.trained(run)
     assert run.state.checkpoint is not None, "cloning commits its last state"
     if run.state.checkpoint == began:
-        state = init_state(policy, training, state.ema)
+        state = begin(run, state.ema)
     seed = (config.seed + 1_000_003 * (1 + run.state.blocks)) % 2**32  # other batches than in earlier blocks
     with Progress(f"round {round_number}, training", training.steps, "updates") as progress:
         progress.skip(int(state.step))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coda_jax.agents.scripted.repair import Move, repair
+from coda_jax.agents.base import Move, Outcome
 from coda_jax.loop import parts
 from coda_jax.loop.own_programs import patiently
 from coda_jax.loop.run import Run
@@ -62,11 +62,13 @@ class Built:
 
 @dataclasses.dataclass
 class Batch:
-    """made: valid variants. refused: reason to count. history: every failed check, for the engine's priors."""
+    """made: valid variants. refused: reason to count. history: every failed check, for the engine's priors. rolled: rollouts that chose
+    among valid variants, each once."""
 
     made: list[Made] = dataclasses.field(default_factory=list)
     refused: dict[str, int] = dataclasses.field(default_factory=dict)
     history: list[Built] = dataclasses.field(default_factory=list)
+    rolled: list[Outcome] = dataclasses.field(default_factory=list)
 
     def refuse(self, reason: str) -> None:
         self.refused[reason] = self.refused.get(reason, 0) + 1
@@ -171,8 +173,9 @@ def verified(run: Run, candidates: Sequence[Made], batch: Batch, repairs: int) -
 def _mended(run: Run, made: Made, failures: Sequence[Failure]) -> tuple[Made, Failure, Move] | None:
     if made.factor != "spatial":  # moving things would break the lock of another factor
         return None
+    engine = parts.engine_of(run.train)
     for failure in failures:
-        found = repair(made.spec, [failure])
+        found = engine.repair(made.spec, [failure])
         if found is None:
             continue
         spec, move = found

@@ -51,4 +51,4 @@ def current_progress(stage: Int[Array, "*rows"], progress: Float[Array, "*rows m
 
 def potential(stage: Int[Array, "*rows"], progress: Float[Array, "*rows m"]) -> Float[Array, "*rows"]:
     """Phi = n + g_{n+1}, m at n = m; in [0, m]. ``stage``: n, or z where the program is latched."""
-    return stage + current_progress(stage, progress)
+    return stage.astype(progress.dtype) + current_progress(stage, progress)

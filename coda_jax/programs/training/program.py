@@ -238,8 +238,8 @@ def check_program(program: AnyProgram) -> None:
         seen[subgoal.name] = i
         _checked(subgoal.done, f"{where}.done", condition=True)
         _check_share(subgoal.progress, f"{where}.progress")
-        if same := next((j for j, s in enumerate(program.subgoals[:i]) if s.done == subgoal.done), None):
-            _refuse(f"{where}.done: is that of subgoals[{same}]: ask for something that comes later, or leave one out")
+        if same := [j for j, s in enumerate(program.subgoals[:i]) if s.done == subgoal.done != SUCCESS]:
+            _refuse(f"{where}.done: is that of subgoals[{same[0]}]: ask for something that comes later, or leave one out")
     last = program.stages - 1
     if program.subgoals[last].done != SUCCESS:
         _refuse(f"subgoals[{last}].done: the last subgoal must be done=success(), not {shown(program.subgoals[last].done)}")

@@ -123,4 +123,4 @@ def staged(programs: ProgramTables, episode: np.ndarray, raw: Values) -> Staged:
     """Stage, progress and potential of rows; the rows of an episode lie together, in the order of its control steps."""
     stage = latch_rows(stage_of(raw.done), np.asarray(episode), programs.latched[episode])
     progress = current_progress(stage, raw.progress)
-    return Staged(stage, progress, (stage + progress).astype(np.float32))
+    return Staged(stage, progress, stage.astype(np.float32) + progress)

@@ -1,8 +1,10 @@
 """The scripted engine names the verb that moves what was diagnosed, writes programs that pass the door, and mends by little."""
 
+import inspect
+
 import pytest
 
-from coda_jax.agents.base import DIAGNOSED
+from coda_jax.agents.base import DIAGNOSED, DataEngine, Difficulty
 from coda_jax.agents.scripted import engine
 from coda_jax.agents.scripted.repair import repair
 from coda_jax.memory.causes import canonical
@@ -34,24 +36,24 @@ def test_a_verb_is_found_by_the_quantity_that_it_moves(name, bases):
     verb = VERBS[name]
     cause = f"{verb.measure}:{'high' if verb.rises else 'low'}"
     for said in (cause, canonical(cause)):
-        found = engine.verbs_for(engine.Difficulty(DIAGNOSED[verb.factor], "grasp", said), bases, TRAIN)
+        found = engine.verbs_for(Difficulty(DIAGNOSED[verb.factor], "grasp", said), bases, TRAIN)
         assert name in found[:3]
         assert {VERBS[f].factor for f in found} == {verb.factor}
 
 
 @pytest.mark.parametrize(("cause", "verb"), sorted(engine.TASK_VERBS.items()))
 def test_task_causes_have_their_verbs(cause, verb, bases):
-    assert engine.verbs_for(engine.Difficulty("TASK", "place", cause), bases, TRAIN) == [verb]
+    assert engine.verbs_for(Difficulty("TASK", "place", cause), bases, TRAIN) == [verb]
 
 
 def test_an_unknown_cause_gets_every_verb_of_its_factor(bases):
-    found = engine.verbs_for(engine.Difficulty("SPATIAL", "grasp", "other"), bases, TRAIN)
+    found = engine.verbs_for(Difficulty("SPATIAL", "grasp", "other"), bases, TRAIN)
     assert found == [n for n, v in VERBS.items() if v.factor == "spatial"]
 
 
 @pytest.mark.parametrize("name", VERBS)
 def test_what_is_written_passes_the_door(name, sandbox):
-    text = engine.write(engine.Difficulty(DIAGNOSED[VERBS[name].factor], "grasp", "other"), name, 0.25, {})
+    text = engine.write(Difficulty(DIAGNOSED[VERBS[name].factor], "grasp", "other"), name, 0.25, {})
     program = evaluate_generation(text, sandbox, TRAIN)
     assert (program.factor, program.level, program.edits[0].verb) == (VERBS[name].factor, 0.25, name)
 
@@ -79,3 +81,18 @@ def test_a_repair_moves_only_what_the_check_names(bases):
 
 def test_what_moving_cannot_mend_is_left(bases):
     assert repair(bases[0], [Failure("settle", bases[0].object_ids[0], "", 0.1, "m", "")]) is None
+
+
+def test_the_scripted_engine_is_a_data_engine(bases, sandbox):
+    scripted: DataEngine = engine.ScriptedEngine(TRAIN)
+    for name in ("propose", "repair"):
+        asked = inspect.signature(getattr(DataEngine, name))
+        assert str(inspect.signature(getattr(engine.ScriptedEngine, name))) == str(asked)
+    difficulty = Difficulty("ATTRIBUTE", "transport", "target_mass_kg:high")
+    texts = scripted.propose(difficulty, bases, {("mass", 1.0): (0, 8)})
+    programs = [evaluate_generation(text, sandbox, TRAIN) for text in texts]
+    assert [p.edits[0].verb for p in programs] == engine.verbs_for(difficulty, bases, TRAIN)
+    assert programs[0].edits[0].verb == "mass" and programs[0].edits[0].high == 0.5  # the priors were heard
+    failure = Failure("penetration", bases[0].object_ids[0], bases[0].object_ids[1], 0.01, "m", "")
+    mended = scripted.repair(bases[0], [failure])
+    assert mended is not None and mended[0] != bases[0] and mended[1].object in bases[0].object_ids[:2]

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
 
-from coda_jax.evaluation.control_test import ControlResult, aa_labels, control_test, wants_more
+from coda_jax.evaluation.control_test import ControlResult, control_test, wants_more
 from coda_jax.memory.learning_value import scene_gains
 
 
@@ -51,6 +52,21 @@ class Population:
         p = self.base(rng, scenes)
         target = self.variant(rng, p * (1 - drop / self.mean))
         return rng.binomial(n, target), rng.binomial(n, self.variant(rng, p))
+
+
+def confirmed(results: Sequence[ControlResult]) -> int:
+    """How many of the tests were confirmed: false acceptance for A/A tests, the base rate for random diagnoses."""
+    return sum(r.verdict == "confirmed" for r in results)
+
+
+def aa_labels(seed: int, b: int) -> np.ndarray:
+    """For an A/A test, whose two variants come from one verb and magnitude: [b] bool, True where the first is called the target.
+
+    The labels of the first scenes stay when ``b`` grows, so an A/A test can be topped up like any other.
+    """
+    if b < 1:
+        raise ValueError(f"b is {b}; an A/A test needs at least one base scene")
+    return np.random.default_rng(seed).random(b) < 0.5
 
 
 def simulated_tests(

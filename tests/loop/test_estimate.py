@@ -1,0 +1,99 @@
+"""What ``--dry_run`` promises, beside a run that was measured."""
+
+import json
+
+import pytest
+
+from benchmarks import estimate as benchmark
+from coda_jax import config as settings
+from coda_jax.evaluation.metrics import atomic_write
+from coda_jax.loop import estimate, requirements
+from coda_jax.loop.rounds.environments import WAVES
+
+# the README's quickstart on two idle cores of an x86 server: wall seconds by stage
+MEASURED = {"warm-up": 14.8, "scenes": 4.0, "demonstrations": 3.1, "clone": 44.9, "evaluate": 30.0, "3 rounds": 351.0}
+
+
+def quickstart() -> settings.Config:
+    config = settings.default("cpu")
+    config.rounds.count = 3
+    return config
+
+
+def expected(config: settings.Config, cores: int = 2) -> dict[str, float]:
+    return estimate.stage_seconds(config, 250, 20, requirements.parameter_count(config), cores)
+
+
+def test_the_quickstart_takes_about_what_was_measured():
+    found = expected(quickstart())
+    assert found.keys() == MEASURED.keys()
+    for name, seconds in found.items():
+        assert seconds == pytest.approx(MEASURED[name], rel=0.35), name
+    assert 1 <= sum(found.values()) / sum(MEASURED.values()) < 1.15  # its rounds did not use all that they may ask for
+
+
+def test_time_follows_the_work_and_the_cores():
+    config = quickstart()
+    one, four, many = (expected(config, cores) for cores in (1, 4, 1_000))
+    assert one["clone"] / four["clone"] == pytest.approx(2.5)
+    assert many["clone"] > one["clone"] / 5  # what is serial stays
+    assert one["warm-up"] == four["warm-up"]
+    config.clone.steps, config.horizon, config.rounds.count = 2 * config.clone.steps, config.horizon // 2, 0
+    other = expected(config, 1)
+    assert other["clone"] == pytest.approx(2 * one["clone"])
+    assert other["demonstrations"] == pytest.approx(one["demonstrations"] / 2)
+    assert other["evaluate"] == pytest.approx(one["evaluate"] / 4)  # once, half as long
+    assert "3 rounds" not in other
+    baseline = quickstart()
+    baseline.strategy = "sft"
+    assert expected(baseline, 1)["3 rounds"] < one["3 rounds"] / 2
+
+
+def test_a_run_is_set_beside_its_estimate(tmp_path):
+    cost = {"wall_s": 2.0, "cpu_s": 3.0, "simulated_s": 0.0, "rollouts": 7, "compiles": 0}
+    atomic_write(tmp_path / "config.json", json.dumps({"config": settings.to_dict(quickstart())}).encode())
+    atomic_write(tmp_path / "ledger.json", json.dumps({"starts": 1, "stages": {"clone": cost, "round_1": cost, "round_2": cost}}).encode())
+    rows = {row["name"]: row for row in benchmark.compared(tmp_path, 2)}
+    assert rows["clone"]["wall_s"] == 2.0 and rows["clone"]["estimate_s"] == pytest.approx(expected(quickstart())["clone"], abs=0.1)
+    assert (rows["3 rounds"]["wall_s"], rows["3 rounds"]["rollouts"]) == (4.0, 14)
+    assert "wall_s" not in rows["scenes"]
+
+
+def of_strategy(name: str, **changes):
+    config = settings.default()
+    config.rounds.count, config.strategy = 1, name
+    for path, value in changes.items():
+        settings.override(config, path.replace("__", "."), str(value))
+    settings.validate(config)
+    return config
+
+
+def test_rollouts_of_a_round_by_hand():
+    found = estimate.round_rollouts(of_strategy("coda"))
+    # 48 bases and variants twice; 20 failures of 5 arms, 8 each; 4 programs of 4 levels, 8 scenes twice; 2 tests of 32 pairs, 8 each;
+    # 32 environments and as many controls, 4 each, before and after two blocks; 12 more of each environment while its band is open
+    assert found == {"collect": 192, "diagnose": 800, "search": 256, "control": 1024, "measure": 3 * 64 * 4, "band": 3 * 32 * 12}
+    assert estimate.round_rollouts(of_strategy("coda", schedule__kind="fixed"))["band"] == 32 * 12
+
+
+def test_every_block_of_training_is_measured():
+    one = estimate.round_rollouts(of_strategy("uniform", schedule__most_updates=1500))
+    three = estimate.round_rollouts(of_strategy("uniform", schedule__most_updates=4500))
+    assert (one["measure"], three["measure"]) == (2 * 32 * 4, 4 * 32 * 4)  # control variants come from control tests alone
+
+
+def test_every_wave_of_the_search_in_the_band_is_counted():
+    assert estimate.round_rollouts(of_strategy("success_rate"))["choose"] == WAVES * 48 * 4
+
+
+def test_the_time_grows_with_the_blocks(tmp_path):
+    lines = [estimate.describe(of_strategy("coda", schedule__most_updates=n), tmp_path).splitlines() for n in (1500, 3000)]
+    assert "at most 2 x 1,500 updates" in "\n".join(lines[1])
+    assert lines[0][-1] != lines[1][-1] and "all the rollouts and updates that rounds may ask for" in lines[1][-1]
+
+
+@pytest.mark.parametrize("strategy", settings.STRATEGIES)
+def test_every_strategy_has_an_estimate(strategy, tmp_path):
+    config = of_strategy(strategy)
+    total = sum(estimate.round_rollouts(config).values())
+    assert f"at most {total:,} rollouts a round" in estimate.describe(config, tmp_path)

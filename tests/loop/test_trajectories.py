@@ -1,0 +1,99 @@
+"""Trajectories read back are the ones that were written, and those that a scene still lacks are made as if nothing had happened."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from coda_jax.loop import parts
+from coda_jax.loop.rounds import trajectories
+from coda_jax.loop.rounds.certify import certify
+from coda_jax.loop.substeps import Substeps
+from coda_jax.runtime import InputError
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.generate import sample_spec
+from coda_jax.sim.demonstrate import Trajectory, demonstrate
+from coda_jax.sim.native import physics_steps
+from coda_jax.sim.simulator import episode_of
+from tests.loop.small import small_config
+
+
+class Bare:
+    """What ``certify`` needs of a run. files: committed pieces; a kill is a new ``substeps``."""
+
+    def __init__(self, folder, every, die_after=10**6):
+        self.config = small_config()
+        self.train, self.everything = Catalogue("train"), Catalogue.all()
+        self.folder, self.files, self.every, self.die_after = folder, {}, every, die_after
+        (folder / "episodes").mkdir()
+        self.begin()
+
+    def begin(self):
+        self.substeps = Substeps("r1.environments", self.folder, self.every, self.files, self._commit)
+
+    def _commit(self, files):
+        self.files = self.files | files
+        raise KeyboardInterrupt
+
+
+def certified(run):
+    specs = [sample_spec(run.train, "pick_place", "id", "train", seed) for seed in range(4)]
+    return certify(run, specs, 2, 100, parts.noise_of(run.config), "demonstrations")
+
+
+def plain(trajectory: Trajectory) -> dict:
+    fields = {f.name: getattr(trajectory, f.name) for f in dataclasses.fields(trajectory)}
+    return vars(fields.pop("views")) | fields
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    return certified(Bare(tmp_path_factory.mktemp("unbroken"), None))
+
+
+def assert_equal(some, others):
+    for one, other in zip(some, others, strict=True):
+        for (name, a), (_, b) in zip(plain(one).items(), plain(other).items(), strict=True):
+            if isinstance(a, np.ndarray):
+                assert a.dtype == b.dtype, name
+                np.testing.assert_array_equal(a, b, err_msg=name)
+            else:
+                assert a == b, name
+
+
+def test_written_and_read_back(unbroken, tmp_path):
+    flat = [t for own in unbroken[0] for t in own]
+    (tmp_path / "episodes").mkdir()
+    path = tmp_path / "episodes" / "part.npz"
+    trajectories.save(path, flat)
+    episodes = {(t.episode.spec.scene_id, t.episode.key): t.episode for t in flat}
+    assert_equal(trajectories.load(path, lambda *identity: episodes[identity]), flat)
+    with pytest.raises(InputError, match="no trajectories of this run"):
+        trajectories.load(path, lambda *_: {}[0])
+    path.write_bytes(b"x")
+    with pytest.raises(InputError, match="no trajectories of this run"):
+        trajectories.load(path, lambda *identity: episodes[identity])
+
+
+def test_demonstrations_killed_at_every_commit_end_the_same(unbroken, tmp_path):
+    run, kills = Bare(tmp_path, 3), 0
+    while True:
+        try:
+            found, physics, episodes = certified(run)
+            break
+        except KeyboardInterrupt:
+            kills += 1
+            run.begin()
+    assert kills == episodes // 3 and kills >= 2
+    assert (physics, episodes) == unbroken[1:]
+    for some, others in zip(found, unbroken[0], strict=True):
+        assert_equal(some, others)
+
+
+def test_physics_are_counted_as_the_simulator_counts_them(tmp_path):
+    run = Bare(tmp_path, None)
+    sim = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.train))
+    specs = [sample_spec(run.train, "pick_place", "id", "train", seed) for seed in range(3)]
+    episodes = [episode_of(spec, run.config.horizon, (i, r)) for i, spec in enumerate(specs) for r in range(4)]
+    found = list(demonstrate(sim, run.everything, episodes, parts.planner_of(run.config), parts.noise_of(run.config), 0))
+    assert sim.physics_steps == physics_steps(sum(len(t.actions) for t in found), 3)
