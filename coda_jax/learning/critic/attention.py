@@ -1,7 +1,7 @@
 """Attention over a handful of tokens, with a backward pass that a CPU does well.
 
-Left to itself, the gradient of keys and values contracts over the first axis of small matrices, for which XLA has only plain loops on a CPU;
-turning those matrices round first costs half as much.
+The gradient of keys and values contracts over the first axis of small matrices, for which XLA has only plain loops on a CPU; turning those
+matrices round first costs half as much.
 """
 
 from __future__ import annotations

@@ -206,15 +206,15 @@ def decode(critic: Critic, net: Params, memory: Memory, chunk: Array, mask: Arra
     """See Critic.logits."""
     b, j, e, _ = chunk.shape
     w = critic.width
-    x = (dense(net["action"], chunk) + net["position"][:e]).reshape(-1, w)  # all tokens in one matrix: a CPU's loops over it are longer
+    x = (dense(net["action"], chunk) + net["position"][:e]).reshape(-1, w)  # one matrix: a CPU loops over it faster
     mask = mask[..., :e].reshape(b * j, e)
     own = jnp.where(mask, _OPEN, grounding.ABSENT)
     for layer, keys, values in zip(net["layers"], memory.keys, memory.values, strict=True):
-        qkv = (part.reshape(b * j, e, w) for part in jnp.split(dense(layer["qkv"], layer_norm(x)), 3, axis=-1))
-        x = x + dense(layer["self"], attend(*qkv, own, critic.heads).reshape(-1, w))
+        query, key, value = (part.reshape(b * j, e, w) for part in jnp.split(dense(layer["qkv"], layer_norm(x)), 3, axis=-1))
+        x = x + dense(layer["self"], attend(query, key, value, own, critic.heads).reshape(-1, w))
         query = dense(layer["query"], layer_norm(x)).reshape(b, j * e, w)  # candidates share the keys of their state
         x = x + dense(layer["cross"], attend(query, keys, values, memory.bias, critic.heads).reshape(-1, w))
-        hidden = dense(layer["up"], layer_norm(x)).reshape(b * j, e, -1)
+        hidden = dense(layer["up"], layer_norm(x)).reshape(b * j, e, -1)  # exp over two axes takes a CPU seven times as long
         x = x + dense(layer["down"], jax.nn.silu(hidden)).reshape(-1, w)
     weight = mask[..., None].astype(x.dtype)
     pooled = (layer_norm(x).reshape(b * j, e, w) * weight).sum(1) / jnp.maximum(weight.sum(1), 1.0)
