@@ -55,4 +55,4 @@ def _backward(heads: int, kept: tuple[Array, ...], given: Array) -> tuple[Array,
     return _joined(to_query), _joined(to_key), _joined(to_value), jnp.zeros_like(bias)
 
 
-attend.defvjp(_forward, _backward)
+_attend.defvjp(_forward, _backward)

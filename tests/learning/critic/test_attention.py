@@ -26,8 +26,8 @@ def test_values_and_gradients_are_those_of_the_plain_formula(t, s):
     key, value = (jax.random.normal(k, (3, s, 32)) for k in keys[2:])
     bias = jnp.zeros((3, s)).at[0, -1].set(-1e9)
 
-    mixed, back = jax.vjp(lambda *qkv: attend(*qkv, bias, HEADS), query, key, value)
-    wanted, wanted_back = jax.vjp(lambda *qkv: plain(*qkv, bias), query, key, value)
+    mixed, back = jax.vjp(lambda q, k, v: attend(q, k, v, bias, HEADS), query, key, value)
+    wanted, wanted_back = jax.vjp(lambda q, k, v: plain(q, k, v, bias), query, key, value)
 
     np.testing.assert_allclose(mixed, wanted, atol=2e-6)
     for found, expected in zip(back(given), wanted_back(given), strict=True):
