@@ -362,7 +362,8 @@ def test_strategies_fill_the_same_budget(strategy, config, tmp_path):
         scenes = {e.scene_id for e in chose}
         assert len(chose) == len(scenes) * config.rounds.rollouts
         taken = {e.scene_id for e in last.environments["1"]}
-        assert not chose or (taken < scenes and {s.origin for s in memory.rows(Scene) if s.scene_id in scenes - taken} == {"search"})
+        left = {s.origin for s in memory.rows(Scene) if s.scene_id in scenes - taken}
+        assert not chose or (taken < scenes and "search" in left and left <= {"search", "novelty"})  # some are variants that were collected
 
 
 @pytest.mark.slow

@@ -10,10 +10,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from coda_jax.learning.critic.attention import attend
-from coda_jax.learning.critic.batch import ProgramInput
+from coda_jax.learning.critic.batch import CriticBatch, ProgramInput
+from coda_jax.learning.critic.early_ends import EARLY_ENDS, read_chunk
 from coda_jax.learning.critic.support import Support
 from coda_jax.learning.policies import features, grounding, normalise, rotations
 from coda_jax.learning.policies.base import Params
@@ -58,6 +59,7 @@ class Critic:
     support: bins. chunk: h. executed: e, how many actions of a candidate would be carried out. tokens: leading actions that are read, e to
     h; what lies beyond e never counts, so e is enough. width, layers, heads: of the decoder. text_dim: of the text encoder.
     grounding_heads, key_dim: of the policy's grounding, of which there is a copy. yaw_frame, multi_scale, cumulative: as the policy.
+    early_ends: one of EARLY_ENDS, how a chunk is read that success cut short.
     """
 
     support: Support
@@ -73,8 +75,11 @@ class Critic:
     yaw_frame: bool
     multi_scale: bool
     cumulative: bool
+    early_ends: str
 
     def __post_init__(self):
+        if self.early_ends not in EARLY_ENDS:
+            raise ValueError(f'critic.early_ends is "{self.early_ends}"; use one of: {", ".join(EARLY_ENDS)}')
         if not 1 <= self.executed <= self.tokens <= self.chunk:
             raise ValueError(
                 f"critic.tokens is {self.tokens}; it must lie between the executed actions ({self.executed}) and the chunk ({self.chunk})"
@@ -131,6 +136,10 @@ class Critic:
     def candidate_mask(self) -> Array:
         """[h] bool: the actions of a candidate that would be carried out."""
         return jnp.arange(self.chunk) < self.executed
+
+    def read_chunk(self, batch: CriticBatch, pick: Int[Array, " b"]) -> tuple[Float[Array, "b h 7"], Bool[Array, "b h"]]:
+        """Executed actions and mask as the network reads them; pick: stand-in candidates, see early_ends.py."""
+        return read_chunk(batch, self.executed, self.early_ends, pick)
 
     def read(self, params: Params, obs: Observation, program: ProgramInput) -> StateInput:
         """Inputs of ``b`` states; nothing in it learns, so that states of both ends of a transition may share one call."""

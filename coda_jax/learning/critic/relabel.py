@@ -1,7 +1,7 @@
 """What becomes of a trained critic when its potential is refined and the table relabelled (METHOD 2): shifted, or its head reset.
 
-Q - beta Phi_old turns into Q - beta Phi_new, so every decoded value has to move by beta (Phi_old - Phi_new). The network reads the program's
-stage, so its inputs change too; a shift is therefore fitted: for some steps the targets are the old values, moved, instead of backups.
+Q - beta Phi_old turns into Q - beta Phi_new, so every decoded value has to move by beta (Phi_old - Phi_new). The network reads the
+program's stage, so its inputs change too; a shift is therefore fitted: for some steps the targets are the old values, moved, not backups.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ def shift_steps(
 
     def body(_, carry):
         inner, total = carry
-        batch, values = draw(data, jax.random.fold_in(key, inner.step))
+        draw_key, fill_key = jax.random.split(jax.random.fold_in(key, inner.step))
+        batch, values = draw(data, draw_key)
         y, _ = critic.support.clip(values)
-        given = steps.inputs(critic, inner.params, batch)
-        (loss, _), gradient = jax.value_and_grad(lambda p: steps.fit(critic, p, given, batch.mask, y), has_aux=True)(inner.params)
+        given = steps.inputs(critic, inner.params, batch, fill_key)
+        (loss, _), gradient = jax.value_and_grad(lambda p: steps.fit(critic, p, given, y), has_aux=True)(inner.params)
         return steps.updated(critic, training, inner, gradient), total + loss
 
     state, total = jax.lax.fori_loop(0, count, body, (state, jnp.zeros(())))

@@ -95,24 +95,27 @@ def init_state(critic: Critic, training: CriticTraining, params: Params) -> Crit
 
 @_pytree
 class Inputs:
-    """A batch before any weight that learns: both states, the executed chunk [b, 1, e, 7] and the candidates of x' [b, j, e, 7]."""
+    """A batch before any weight that learns: both states, the executed chunk [b, 1, e, 7] with its mask [b, 1, h], the candidates of x'
+    [b, j, e, 7]."""
 
     state: StateInput
     chunk: Array
+    mask: Array
     next_state: StateInput
     next_chunks: Array
 
 
-def inputs(critic: Critic, params: Params, batch: CriticBatch) -> Inputs:
-    """Features of both ends of the transitions in one pass."""
+def inputs(critic: Critic, params: Params, batch: CriticBatch, key: jax.Array) -> Inputs:
+    """Features of both ends of the transitions in one pass; ``key`` draws the stand-ins of chunks that success cut short."""
     b = len(batch.phi)
     here, there = (batch.obs, batch.program), (batch.next_obs, batch.next_program)
     both = critic.read(params, *jax.tree.map(lambda x, y: jnp.concatenate([x, y]), here, there))
     state, next_state = jax.tree.map(lambda x: x[:b], both), jax.tree.map(lambda x: x[b:], both)
-    actions = jnp.concatenate([batch.actions[:, None], batch.next_candidates], axis=1)
+    executed, mask = critic.read_chunk(batch, jax.random.randint(key, (b,), 0, batch.candidates.shape[1]))
+    actions = jnp.concatenate([executed[:, None], batch.next_candidates], axis=1)
     heading = jnp.broadcast_to(next_state.heading[:, None], actions.shape[:2]).at[:, 0].set(state.heading)
     chunks: Array = critic.chunk_input(params, heading, actions)
-    return Inputs(state=state, chunk=chunks[:, :1], next_state=next_state, next_chunks=chunks[:, 1:])
+    return Inputs(state=state, chunk=chunks[:, :1], mask=mask[:, None], next_state=next_state, next_chunks=chunks[:, 1:])
 
 
 def candidate_values(critic: Critic, params: Params, target: Params, given: Inputs) -> Array:
@@ -122,9 +125,9 @@ def candidate_values(critic: Critic, params: Params, target: Params, given: Inpu
     return critic.support.decode(critic.logits(averaged, critic.encode(averaged, given.next_state), given.next_chunks, mask))
 
 
-def fit(critic: Critic, params: Params, given: Inputs, mask: Array, y: Array) -> tuple[Array, Array]:
+def fit(critic: Critic, params: Params, given: Inputs, y: Array) -> tuple[Array, Array]:
     """Cross-entropy [] of the executed chunks' values with the projected targets y [b], and the logits [b, v]."""
-    logits = critic.logits(params, critic.encode(params, given.state), given.chunk, mask[:, None])[:, 0]
+    logits = critic.logits(params, critic.encode(params, given.state), given.chunk, given.mask)[:, 0]
     return -(critic.support.project(y) * jax.nn.log_softmax(logits)).sum(-1).mean(), logits
 
 
@@ -132,14 +135,15 @@ def critic_step(
     critic: Critic, training: CriticTraining, draw: Source, state: CriticState, data: Any, key: jax.Array
 ) -> tuple[CriticState, Array]:
     """One update with ``key`` folded with the step; returns the state and METRICS."""
-    batch = draw(data, jax.random.fold_in(key, state.step))
-    given = inputs(critic, state.params, batch)
+    draw_key, fill_key = jax.random.split(jax.random.fold_in(key, state.step))
+    batch = draw(data, draw_key)
+    given = inputs(critic, state.params, batch, fill_key)
     candidates = candidate_values(critic, state.params, state.target, given)
     y = targets.targets(training.rule, batch.rewards, batch.mask, batch.terminal, batch.phi, batch.next_phi, training.backup(candidates))
     y, clipped = critic.support.clip(y)
-    (loss, logits), gradient = jax.value_and_grad(lambda p: fit(critic, p, given, batch.mask, y), has_aux=True)(state.params)
+    (loss, logits), gradient = jax.value_and_grad(lambda p: fit(critic, p, given, y), has_aux=True)(state.params)
     state = updated(critic, training, state, gradient)
-    return state, metrics(critic, training, loss, logits, y, clipped, candidates, optax.global_norm(gradient["net"]))
+    return state, metrics(critic, training, loss, logits, y, clipped, candidates, optax.tree.norm(gradient["net"]))
 
 
 def updated(critic: Critic, training: CriticTraining, state: CriticState, gradient: Params) -> CriticState:

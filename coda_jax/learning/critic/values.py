@@ -59,8 +59,9 @@ def table_values(critic: Critic, params: Params, table: Table, gather: Gather, s
         rows = i * BLOCK + jnp.arange(BLOCK)
         batch = gather(table, jnp.minimum(rows, size - 1))
         mask = jnp.broadcast_to(critic.candidate_mask(), batch.candidates.shape[:3])
-        chunks = jnp.concatenate([batch.actions[:, None], batch.candidates], axis=1)
-        q = critic.q(params, batch.obs, batch.program, chunks, jnp.concatenate([batch.mask[:, None], mask], axis=1))
+        executed, read = critic.read_chunk(batch, jnp.zeros_like(rows))
+        chunks = jnp.concatenate([executed[:, None], batch.candidates], axis=1)
+        q = critic.q(params, batch.obs, batch.program, chunks, jnp.concatenate([read[:, None], mask], axis=1))
         return jax.lax.dynamic_update_slice(found, jnp.where((rows < size)[:, None], q, 0.0), (i * BLOCK, 0))
 
     one = jax.eval_shape(gather, table, jax.ShapeDtypeStruct((1,), jnp.int32))
