@@ -112,7 +112,6 @@ def critic_subject(tokens: int) -> Subject:
             "eager": peer(fused=False, compiled=False),
             "eager, fused attention": peer(fused=True, compiled=False),
             "compiled": peer(fused=False, compiled=True),
-            "compiled, fused attention": peer(fused=True, compiled=True),
         },
         lowered=lambda: critic_steps_lib.critic_steps.lower(critic, training, draw, state, table, KEY, count),
     )
