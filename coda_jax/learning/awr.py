@@ -18,7 +18,7 @@ import optax
 from coda_jax.learning import dataset as dataset_lib
 from coda_jax.learning.experience import SOURCES, Experience, chunk_batch, rows_of
 from coda_jax.learning.policies import grounding
-from coda_jax.learning.policies.base import Params, mixed
+from coda_jax.learning.policies.base import ChunkBatch, Params, mixed
 from coda_jax.learning.policies.flow import FlowPolicy, flow_matching
 from coda_jax.learning.shares import rounded
 from coda_jax.learning.steps import Training, TrainState, descend, language_loss
@@ -161,6 +161,23 @@ def decision_weights(awr: Awr, spread: Spread, experience: Experience, advantage
     return weights, spread, jnp.stack([jnp.asarray(v, jnp.float32) for v in values])
 
 
+def drawn(
+    demos: dataset_lib.Dataset,
+    experience: Experience,
+    counts: Array,
+    weights: Array,
+    demo_key: jax.Array,
+    rows_key: jax.Array,
+    n: int,
+    h: int,
+) -> tuple[ChunkBatch, Array, Array]:
+    """``n`` chunks of ``h`` steps, their weights [n], and which of them are demonstrations [n]: the first counts[0] (traced)."""
+    shown = jnp.arange(n) < counts[0]
+    rows = jnp.roll(rows_of(experience, rows_key, counts.at[0].set(0), n), counts[0])  # those of the first slots are not used
+    batch = mixed(shown, dataset_lib.draw(demos, demo_key, n, h), chunk_batch(experience, rows))
+    return batch, jnp.where(shown, 1.0, weights[rows]), shown
+
+
 def policy_step(
     policy: FlowPolicy,
     training: Training,
@@ -176,12 +193,7 @@ def policy_step(
 ) -> tuple[TrainState, Array]:
     """One update with ``key`` folded with the step; returns the state and METRICS. See :func:`policy_steps`."""
     demo_key, rows_key, loss_key, language_key = jax.random.split(jax.random.fold_in(key, state.step), 4)
-    n = training.batch
-    shown = jnp.arange(n) < counts[0]
-    rows = rows_of(experience, rows_key, counts.at[0].set(0), n)  # those of the first slots are not used
-    rows = jnp.roll(rows, counts[0])
-    batch = mixed(shown, dataset_lib.draw(demos, demo_key, n, policy.chunk), chunk_batch(experience, rows))
-    w = jnp.where(shown, 1.0, weights[rows])
+    batch, w, shown = drawn(demos, experience, counts, weights, demo_key, rows_key, training.batch, policy.chunk)
 
     def mean(values: Array, where: Array) -> Array:
         return jnp.where(where, values, 0.0).sum() / jnp.maximum(where.sum(), 1)

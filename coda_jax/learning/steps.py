@@ -69,6 +69,7 @@ def optimiser(policy: FlowPolicy, training: Training, params: Params) -> optax.G
     rate = optax.warmup_cosine_decay_schedule(0.0, training.learning_rate, training.warmup, training.steps, 0.02 * training.learning_rate)
     learn = optax.chain(optax.clip_by_global_norm(training.clip_norm), optax.adamw(rate, weight_decay=training.weight_decay))
     labels = jax.tree.map(lambda on: "learn" if on else "keep", learned(policy, params))
+    learn = optax.flatten(learn)  # one vector instead of dozens of matrices: a twentieth of a CPU's step
     return optax.partition({"learn": learn, "keep": optax.set_to_zero()}, labels)
 
 

@@ -214,15 +214,17 @@ def encode(critic: Critic, net: Params, state: StateInput) -> Memory:
 def decode(critic: Critic, net: Params, memory: Memory, chunk: Array, mask: Array) -> Array:
     """See Critic.logits."""
     b, j, e, _ = chunk.shape
-    x = (dense(net["action"], chunk) + net["position"][:e]).reshape(b * j, e, critic.width)
+    w = critic.width
+    x = (dense(net["action"], chunk) + net["position"][:e]).reshape(-1, w)  # one matrix: a CPU loops over it faster
     mask = mask[..., :e].reshape(b * j, e)
     own = jnp.where(mask, _OPEN, grounding.ABSENT)
     for layer, keys, values in zip(net["layers"], memory.keys, memory.values, strict=True):
-        query, key, value = jnp.split(dense(layer["qkv"], layer_norm(x)), 3, axis=-1)
-        x = x + dense(layer["self"], attend(query, key, value, own, critic.heads))
-        query = dense(layer["query"], layer_norm(x)).reshape(b, j * e, critic.width)  # candidates share the keys of their state
-        x = x + dense(layer["cross"], attend(query, keys, values, memory.bias, critic.heads).reshape(x.shape))
-        x = x + dense(layer["down"], jax.nn.silu(dense(layer["up"], layer_norm(x))))
+        query, key, value = (part.reshape(b * j, e, w) for part in jnp.split(dense(layer["qkv"], layer_norm(x)), 3, axis=-1))
+        x = x + dense(layer["self"], attend(query, key, value, own, critic.heads).reshape(-1, w))
+        query = dense(layer["query"], layer_norm(x)).reshape(b, j * e, w)  # candidates share the keys of their state
+        x = x + dense(layer["cross"], attend(query, keys, values, memory.bias, critic.heads).reshape(-1, w))
+        hidden = dense(layer["up"], layer_norm(x)).reshape(b * j, e, -1)  # exp over two axes takes a CPU seven times as long
+        x = x + dense(layer["down"], jax.nn.silu(hidden)).reshape(-1, w)
     weight = mask[..., None].astype(x.dtype)
-    pooled = (layer_norm(x) * weight).sum(1) / jnp.maximum(weight.sum(1), 1.0)
+    pooled = (layer_norm(x).reshape(b * j, e, w) * weight).sum(1) / jnp.maximum(weight.sum(1), 1.0)
     return dense(net["head"], pooled).reshape(b, j, -1)

@@ -104,7 +104,7 @@ def token_scores(params: dict, instruction: Array, keys: Array, shape: Array, pr
     query = _unit(_split(dense(params["query"], instruction), heads))
     name = _split(keys, heads)
     extra = _split(dense(params["shape"], shape), heads - NAMED_HEADS)
-    named = jnp.concatenate([name[..., :NAMED_HEADS, :], name[..., NAMED_HEADS:, :] + extra], axis=-2)
+    named = name + jnp.pad(extra, [(0, 0)] * (extra.ndim - 2) + [(NAMED_HEADS, 0), (0, 0)])  # the named heads see words alone
     scores = jnp.einsum("bhd,bohd->bho", query, _unit(named)) * jnp.exp(params["sharpness"])[:, None]
     return jnp.where(present[:, None], scores, ABSENT)
 
