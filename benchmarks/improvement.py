@@ -40,10 +40,11 @@ ARMS: dict[str, dict[str, str]] = {
     "task_text": {"potential.signal": "task_text", "potential.refine": "false"},
     "frozen": {"awr.improve": "frozen"},
     "filtered": {"awr.improve": "filtered", "potential.signal": "sparse"},
+    "demonstrations": {"awr.improve": "filtered", "potential.signal": "sparse", "awr.shares": "1.0,0.0,0.0,0.0"},
     "no_refinement": {"potential.refine": "false"},
     "free_form": {"potential.signal": "free_form"},
 }
-MAIN = ("full", "sparse", "task_text", "frozen", "filtered")
+MAIN = ("full", "sparse", "task_text", "frozen", "filtered", "demonstrations")
 LOW, HIGH = 0.2, 0.6  # success of the clone on the set
 _MIDWAY = 25  # scenes of each suite that are rolled out between iterations
 EVALUATED = 4  # fresh rollouts of each scene of the set
