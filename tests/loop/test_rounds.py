@@ -92,7 +92,8 @@ def test_rounds_leave_diagnoses_modes_tests_and_values(config, memory):
     assert {d.mode_id for d in diagnoses if d.factor != "EXECUTION"} <= {m.mode_id for m in modes}
     assert all(d.evidence.margins and d.evidence.steps for d in diagnoses)
     programs, tests = memory.rows(Program), memory.rows(ControlTest)
-    assert programs and all("result = generation(" in p.text for p in programs)
+    assert {p.kind for p in programs} == {"generation", "training"}
+    assert all(f"result = {p.kind}(" in p.text for p in programs)
     assert tests and all(len(t.pairs) <= config.control.most_scenes for t in tests)
     values = memory.rows(LearningValue)
     assert values and all(g.n == config.rounds.rollouts for v in values for g in v.scenes)
@@ -122,7 +123,7 @@ def test_replay_draws_from_mastered_and_retired_modes(config, whole, tmp_path):
         good, gone = tests[0].mode_id, tests[-1].mode_id
         assert good != gone and tests[-1].round == 2
         mode = next(m for m in current_modes(job.memory) if m.mode_id == gone)
-        (program,) = [p for p in programs_of(job.memory, gone) if p.round == 2]
+        (program,) = [p for p in programs_of(job.memory, gone, "generation") if p.round == 2]
         scene = job.memory.rows(Scene)[0].scene_id
         with job.memory.transaction() as t:  # as if round 2 had refuted the one, and round 3 had taught the other
             t.add(next_version(mode, 2, status="removed"))
