@@ -48,7 +48,15 @@ def peaks() -> dict[str, Callable[[int], object]]:
 
 def report(name: str, value: float, unit: str, **more: Any) -> None:
     versions = runtime.versions() | ({"torch": torch} if (torch := runtime.package_version("torch")) else {})
-    record = {"name": name, "value": value, "unit": unit, "device": runtime.device_summary(), "versions": versions, **more}
+    record = {
+        "name": name,
+        "value": value,
+        "unit": unit,
+        "device": runtime.device_summary(),
+        "load": round(os.getloadavg()[0], 1),
+        "versions": versions,
+        **more,
+    }
     print(json.dumps(record), flush=True)
 
 
@@ -111,7 +119,7 @@ def measure(subject: Any) -> None:
     report(subject.name, round(own.rate, 1), "updates/s", **more)
 
     low, high = own.spread
-    print(f"\n{subject.name}: {own.rate:.1f} updates/s ({low:.1f} .. {high:.1f}), {own.cpu_ms:.1f} ms of CPU time", file=sys.stderr)
+    print(f"{subject.name}: {own.rate:.1f} updates/s ({low:.1f} .. {high:.1f}), {own.cpu_ms:.1f} ms of CPU time", file=sys.stderr)
     for one in peers:
         low, high = one.spread
         print(f"  PyTorch {one.name:<36} {one.rate:>7.1f} ({low:.1f} .. {high:.1f}), {one.cpu_ms:.1f} ms of CPU time", file=sys.stderr)
@@ -136,15 +144,16 @@ def main(arguments: list[str]) -> None:
     if len(arguments) > 1:
         raise app.UsageError(f"unknown argument {arguments[1]!r}")
     runtime.setup()
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # PyTorch's threads would starve each other where other work runs
     from benchmarks.learning.subjects import critic_subject, policy_subjects
 
     makers = {"critic_e4": lambda: critic_subject(4), "critic_e8": lambda: critic_subject(8)}
     makers |= {"policy_cloning": lambda: policy_subjects()[0], "policy_awr": lambda: policy_subjects()[1]}
     if unknown := [name for name in _ONLY.value if name not in makers]:
         raise app.UsageError(f"--only={unknown[0]}: use {', '.join(makers)}")
-    print(f"{runtime.device_summary()}, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
     for name in _ONLY.value or makers:
         subject = makers[name]()
+        print(f"\n{runtime.device_summary()}, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
         measure(subject)
         if name == "critic_e4" and _FLAT.value:
             flat(subject, _FLAT.value)
