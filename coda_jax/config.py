@@ -270,6 +270,7 @@ def default(preset: str = "cpu") -> Config:
                     "steps": 5_000,
                     "learning_rate": 1e-4,
                 },
+                "experience": {"rows": 131_072, "episodes": 8192},
                 "lora": {"rank": 32},
                 "critic": {
                     "tokens": 8,

@@ -5,6 +5,7 @@ What the rounds and the benchmarks do alike; all settings come from the configur
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 import jax
@@ -155,10 +156,14 @@ def shift_critic(
     key: jax.Array,
     updates: int,
 ) -> CriticState:
-    """The critic of the table ``before`` carried over to the same table under refined potentials (critic/relabel.py), by ``updates``."""
+    """The critic of the table ``before`` carried over to the same table under refined potentials (critic/relabel.py), by ``updates``.
+
+    Its step is always a later one.
+    """
     critic, training = critic_of(config), critic_training_of(config)
     if config.critic.relabel == "reset":
-        return relabel.reset(critic, training, state)
+        fresh = relabel.reset(critic, training, state)
+        return dataclasses.replace(fresh, step=jnp.asarray(int(state.step) + 1, jnp.int32))  # its checkpoint is another than the old one's
     q = values_of(config, state.params, before).q
     wanted = relabel.shifted(q, before.phi, experience.phi, config.critic.beta)
     data = ((experience, jnp.asarray(counts, jnp.int32)), wanted)

@@ -12,11 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from coda_jax import config as settings
+from coda_jax import runtime
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning import lora, scale_doctor
 from coda_jax.learning.actor import selection_logits
 from coda_jax.learning.awr import WEIGHT_METRICS, Spread, decision_weights, init_spread, own_rows
+from coda_jax.learning.clone import DivergedError
 from coda_jax.learning.critic.monitor import calibration, calibration_error, realised_returns
 from coda_jax.learning.critic.steps import CriticState
 from coda_jax.learning.experience import Experience, refresh_candidates
@@ -65,7 +67,11 @@ def key_of(run: Run, round_number: int, stream: int) -> jax.Array:
 
 
 def run_stage(run: Run, round_number: int) -> Finished:
-    """Draw candidates, train ``critic.steps`` updates with a checkpoint and a commit every ``checkpoint.every``, weigh the decisions."""
+    """Draw candidates, train ``critic.steps`` updates with a checkpoint and a commit every ``checkpoint.every``, weigh the decisions.
+
+    Raises:
+      DivergedError: the loss is not finite; nothing of that block is committed.
+    """
     config, policy = run.config, parts.policy_of(run.config)
     acting = lora.merged(cloning.trained(run).ema)
     whole = refresh_candidates(policy, acting, tables.table_of(run, round_number), key_of(run, round_number, _CANDIDATES))
@@ -74,13 +80,21 @@ def run_stage(run: Run, round_number: int) -> Finished:
     judge = judge_of(run) or start(config, acting)
     if run.state.critic_round != round_number:
         judge = _carried_over(run, round_number, judge, whole, counts)
-        _save(run, round_number, judge, critic_round=round_number, critic_until=int(judge.critic.step) + config.critic.steps)
+        begun = {"critic_round": round_number, "critic_until": int(judge.critic.step) + config.critic.steps}
+        if run.state.critic == int(judge.critic.step):  # as it was committed: saved again, a kill in between would leave no commit a critic
+            run.charge(f"round_{round_number}")
+            run.commit(**begun)
+        else:
+            _save(run, round_number, judge, **begun)
     until, first = run.state.critic_until, run.state.critic_until - config.critic.steps
     with Progress(f"round {round_number}, critic", config.critic.steps, "updates") as progress:
         step = int(judge.critic.step)
         progress.skip(step - first)
 
         def show(step: int, row: dict[str, float]) -> None:
+            runtime.check_stop()
+            if not np.isfinite(row["loss"]):
+                raise DivergedError(f"the critic's loss is {row['loss']} at update {step}: lower config.critic.learning_rate")
             progress.update(step - first, loss=row["loss"])
             run.metrics.write("train", name="critic", step=step, **row)
 
@@ -157,7 +171,7 @@ def _read(run: Run, round_number: int) -> dict[str, np.ndarray]:
         if not np.isfinite(arrays["weights"]).all() or arrays["weights"].ndim != 1:
             raise ValueError("weights are no finite numbers")
         return {name: arrays[name] for name in ("weights", "sd", "seen")}
-    except UNREADABLE as error:
+    except (*UNREADABLE, KeyError) as error:
         raise InputError(f"{path} holds no weights of this run ({error}); choose another --workdir") from None
 
 

@@ -71,9 +71,9 @@ class Subgoal:
 class Tools:
     """Learning tools; None leaves a setting as it is.
 
-    demo_share: of each batch of the policy. start_states: rollouts also begin inside certified demonstrations, where the diagnosed phase
-    begins. replay_share: of the critic's batch. sampling_weight: of the program's transitions beside the others'.
-    candidate_temperature: of the choice among candidates.
+    demo_share, replay_share: of each batch, of the critic's and of the policy's. start_states: rollouts also begin inside certified
+    demonstrations, where the diagnosed phase begins. sampling_weight: of the program's transitions beside the others' of their source.
+    candidate_temperature: of the choice among candidates; no round reads it yet.
     """
 
     demo_share: Annotated[float, _between("demo_share"), _ROUNDED] | None = None
