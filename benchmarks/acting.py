@@ -20,9 +20,7 @@ from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.learning.actor import Actor, act
 from coda_jax.learning.critic.batch import ProgramInput
-from coda_jax.learning.critic.network import Critic
-from coda_jax.learning.critic.support import Support
-from coda_jax.loop import parts
+from coda_jax.loop import improvement, parts
 from coda_jax.programs.training.limits import CODE_DIM
 from coda_jax.types import TOKENS, Observation
 
@@ -69,21 +67,8 @@ def timed(decide: Callable[[], Any], repeats: int) -> tuple[float, float, float]
 def main(_: list[str]) -> None:
     config = settings.default()
     policy = parts.policy_of(config)
-    critic = Critic(
-        support=Support("hl_gauss", -2.0, 1.0, 101, 2.25, 0.75),
-        chunk=policy.chunk,
-        executed=config.evaluate.executed,
-        tokens=config.evaluate.executed,
-        width=_WIDTH.value,
-        layers=_LAYERS.value,
-        heads=4,
-        text_dim=policy.text_dim,
-        grounding_heads=policy.heads,
-        key_dim=policy.key_dim,
-        yaw_frame=policy.yaw_frame,
-        multi_scale=policy.multi_scale,
-        cumulative=policy.cumulative,
-    )
+    config.critic.update({"width": _WIDTH.value, "layers": _LAYERS.value})
+    critic = improvement.critic_of(config)
     worlds, repeats = _WORLDS.value, _REPEATS.value
     obs, keys = observation(worlds, policy.text_dim), jax.random.split(jax.random.key(0), worlds)
     params = policy.init(jax.random.key(1))

@@ -95,6 +95,7 @@ def main(arguments: list[str]) -> None:
                 instruction,
                 (index[goal.target], index[goal.reference]),
                 1.0,
+                o.recorded.chunks,
             )
         )
     records = [records[i % len(records)] for i in range(_EPISODES.value)]

@@ -113,7 +113,6 @@ QUERIES: dict[str, Callable[[Memory], object]] = {
     "hardest modes": lambda m: difficulties.top_modes(m, FAMILY, "severity", 64),
     "most important modes": lambda m: difficulties.top_modes(m, FAMILY, "importance", 64),
     "modes with Learning Value": lambda m: difficulties.modes_with_learning(m, FAMILY),
-    "retired modes": lambda m: difficulties.retired_modes(m, FAMILY),
     "construction priors": rollouts.construction_priors,
     "programs of 64 modes": lambda m: [programs.programs_of(m, mode.mode_id) for mode in difficulties.top_modes(m, FAMILY, "severity", 64)],
     # what the loop's own stages ask in a round (loop/rounds/recall.py)
@@ -123,6 +122,7 @@ QUERIES: dict[str, Callable[[Memory], object]] = {
     "rollouts of a purpose": lambda m: recall.episodes(m, ROUNDS - 1, "collect"),
     "priors of the engine": recall.priors,
     "scene ids": recall.scene_ids,
+    "last round of each mode": recall.measured_rounds,
     "provenance of an episode": lambda m: provenance(m, m.next_episode_id() - 1),
 }
 

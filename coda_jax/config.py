@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ml_collections import ConfigDict
 
+from coda_jax import combinations
 from coda_jax.bounds import AT_LEAST, AT_MOST, BELOW
 from coda_jax.runtime import InputError
 
@@ -133,22 +134,73 @@ def default(preset: str = "cpu") -> Config:
                 "demos": 2,  # certified demonstrations of each
                 "own": 64,  # most successful rollouts of the policy itself that a round learns from (filtered cloning)
                 "rollouts": 4,  # of each environment before and after the training
+                "practice": 2,  # of each environment that begin inside its demonstrations, where its training program asks for it
                 "most_rollouts": 16,  # of an environment of which fewer do not tell whether it lies in the band
                 "steps": 1500,  # updates between measurements; a round has one such block, or more under the schedule
                 "learning_rate": 3e-4,
                 "warmup": 50,
             },
-            "experience": {
-                "record": False,  # keep every moment of the rounds' rollouts, about 20 kB each, for a critic to learn from
+            "experience": {  # recorded episodes that a round's critic and weighted updates learn from
+                "rows": 65536,  # decisions that the table holds; the oldest rollouts make room
+                "episodes": 4096,
+                "seeds": 100,  # seed demonstrations among them, beside the certified ones of the rounds
             },
             "critic": {
+                "width": 64,
+                "layers": 4,
+                "heads": 4,
+                "tokens": 4,  # leading actions of a chunk that are read: those that are carried out are enough
+                "early_ends": "fill",  # chunks that success cut short are completed by a candidate; or mask: read as short ones
+                "projection": "hl_gauss",  # of targets onto bins; or two_hot
+                "low": -2.0,  # range of targets, [-beta m, 1]
+                "high": 1.0,
+                "bins": 101,  # in all, the margins included
+                "margin": 2.25,  # bins beyond the range at each end
+                "smoothing": 0.75,  # standard deviation of hl_gauss, in bins
                 "gamma": 0.99,
                 "gamma_unit": "step",  # step: discounts every control step; chunk: every decision
-                "beta": 0.5,  # weight of the potential
-                "backup": "max",  # value of a state from its candidates
+                "beta": 0.25,  # weight of the potential; beta m is then what success is worth, 1
+                "backup": "mean",  # value of a state from its candidates
                 "backup_temperature": 0.1,  # of softmax and log_mean_exp, in units of value
+                "state_value": "mean",  # V of advantages, from the candidates; or log_mean_exp
+                "candidates": 4,  # drawn at each decision, once a round
+                "steps": 750,  # updates of a round
+                "batch": 64,  # transitions
+                "learning_rate": 1e-3,
+                "warmup": 20,
+                "weight_decay": 1e-4,
+                "clip_norm": 1.0,
+                "tau": 0.05,  # of the target network's moving average; 0.005 needs ten times the updates to pass success back to the start
+                "relabel": "shift",  # when a potential is refined: shift decoded values, or reset the head
+                "shift_steps": 50,
+                "shares": (0.25, 0.35, 0.2, 0.2),  # of a batch: demonstrations, targeted, control, replay
+            },
+            "awr": {
+                "improve": "awr",  # awr; filtered: clone own successes; frozen: only the actor's choice improves
+                "advantage_unit": "std",  # std: in standard deviations of the policy's advantages; raw
+                "temperature": 1.0,  # lambda
+                "most_weight": 20.0,
+                "least_sd": 0.02,  # floor of the standard deviation
+                "sd_decay": 0.5,  # of its running mean over rounds
+                "shares": (0.5, 0.3, 0.1, 0.1),  # of a batch: demonstrations (at least 0.25), targeted, control, replay
+                "drift_weight": 0.0,  # of the squared distance from the clone's velocities
+            },
+            "actor": {
+                "collect": "policy",  # how training rollouts act: policy, sample, argmax or average
+                "evaluate": "policy",
+                "candidates": 4,
+                "temperature": 0.5,
+                "temperature_unit": "std",  # std: in standard deviations of a state's candidates; raw
+                "least_sd": 0.01,  # floor of that
             },
             "potential": {
+                "signal": "diagnosed",  # subgoals in the diagnosed phase; task_text: one a phase; free_form: a dense reward; sparse
+                "stages": 4,
+                "dense_weight": 0.02,  # of the free-form reward, at each control step
+                "tools": True,  # whether programs bring learning tools
+                "refine": True,  # mend the stage at which rollouts stop
+                "least_stopped": 0.3,  # share of rollouts that must stop there
+                "split": True,  # whether stages may be split
                 "gate_demos": 6,  # demonstrations on which a training program must pass the gates
             },
             "lora": {  # low-rank adapters in the trainings of rounds
@@ -214,10 +266,21 @@ def default(preset: str = "cpu") -> Config:
                     "demos": 4,
                     "own": 512,
                     "rollouts": 16,
+                    "practice": 8,
                     "steps": 5_000,
                     "learning_rate": 1e-4,
                 },
                 "lora": {"rank": 32},
+                "critic": {
+                    "tokens": 8,
+                    "steps": 20_000,
+                    "batch": 256,
+                    "candidates": 8,
+                    "learning_rate": 3e-4,
+                    "beta": 0.5,
+                    "backup": "max",
+                    "tau": 0.005,
+                },
                 "diagnose": {"failures": 128},
                 "engine": {"modes": 16, "rollouts": 4},
                 "control": {"modes": 4},
@@ -322,6 +385,16 @@ ONE_OF: dict[str, tuple[str, ...]] = {
     "critic.gamma_unit": ("step", "chunk"),
     "critic.backup": ("max", "mean", "softmax", "log_mean_exp"),
     "memory.start_mode": ("live", "frozen"),
+    "critic.early_ends": ("fill", "mask"),
+    "critic.projection": ("hl_gauss", "two_hot"),
+    "critic.state_value": ("mean", "log_mean_exp"),
+    "critic.relabel": ("shift", "reset"),
+    "awr.improve": ("awr", "filtered", "frozen"),
+    "awr.advantage_unit": ("std", "raw"),
+    "actor.collect": ("policy", "sample", "argmax", "average"),
+    "actor.evaluate": ("policy", "sample", "argmax", "average"),
+    "actor.temperature_unit": ("std", "raw"),
+    "potential.signal": ("diagnosed", "task_text", "free_form", "sparse"),
     "schedule.kind": ("adaptive", "fixed"),
     "sim.backend": ("auto", "native", "mjx"),
     "evaluate.split": ("validation", "test"),
@@ -329,8 +402,8 @@ ONE_OF: dict[str, tuple[str, ...]] = {
 }
 
 
-def validate(config: Config) -> None:
-    """Refuse values out of range and combinations that cannot work.
+def validate(config: Config, trains: bool = True) -> None:
+    """Refuse values out of range and combinations that cannot work; ``trains`` as in combinations.check.
 
     Raises:
       InputError: it names the setting, its value and the valid ones.
@@ -340,13 +413,13 @@ def validate(config: Config) -> None:
     for path, low in AT_LEAST.items():
         value = values[path]
         if not (low <= value < float("inf")):  # also refuses NaN
-            raise InputError(f"config.{path} is {value!r}; it must be at least {low:g}")
+            raise InputError(f"config.{path} is {value!r}; it must be at least {low:.15g}")
     for path, high in BELOW.items():
         if not values[path] < high:
-            raise InputError(f"config.{path} is {values[path]!r}; it must be below {high:g}")
+            raise InputError(f"config.{path} is {values[path]!r}; it must be below {high:.15g}")
     for path, high in AT_MOST.items():
         if not values[path] <= high:
-            raise InputError(f"config.{path} is {values[path]!r}; it must be at most {high:g}")
+            raise InputError(f"config.{path} is {values[path]!r}; it must be at most {high:.15g}")
     for path in RANGES:
         if len(values[path]) != 2 or not -_FAR < values[path][0] < values[path][1] < _FAR:
             raise InputError(f"config.{path} is {values[path]!r}; it must be two numbers, the lower one first")
@@ -361,37 +434,7 @@ def validate(config: Config) -> None:
                 raise InputError(
                     f'config.{path} is "{one}"{hint}; use {"any" if isinstance(value, (list, tuple)) else "one"} of: {", ".join(choices)}'
                 )
-    if not config.evaluate.suites or len(set(config.evaluate.suites)) < len(config.evaluate.suites):
-        raise InputError(f"config.evaluate.suites is {config.evaluate.suites!r}; name at least one of {', '.join(SUITES)}, none twice")
-    if config.evaluate.executed > config.policy.chunk:
-        raise InputError(
-            f"config.evaluate.executed is {config.evaluate.executed}, but only config.policy.chunk = {config.policy.chunk} actions "
-            f"are predicted; lower the first or raise the second"
-        )
-    if config.allocation.novelty + config.allocation.replay > 1:
-        raise InputError(
-            f"config.allocation.novelty {config.allocation.novelty} and config.allocation.replay {config.allocation.replay} are shares of "
-            "one budget; together they must be at most 1"
-        )
-    if not 1 <= len(config.engine.levels) <= 100 or not all(0 < level <= 1 for level in config.engine.levels):
-        raise InputError(f"config.engine.levels is {config.engine.levels!r}; it must be 1 to 100 numbers above 0 and at most 1")
-    if config.schedule.most_updates % config.rounds.steps:
-        raise InputError(
-            f"config.schedule.most_updates is {config.schedule.most_updates}; it must be a multiple of config.rounds.steps, "
-            f"{config.rounds.steps}: a round trains in such blocks"
-        )
-    if config.rounds.most_rollouts < config.rounds.rollouts:
-        raise InputError(
-            f"config.rounds.most_rollouts is {config.rounds.most_rollouts}; it must be at least config.rounds.rollouts, "
-            f"{config.rounds.rollouts}"
-        )
-    if config.control.most_scenes < config.control.scenes:
-        raise InputError(
-            f"config.control.most_scenes is {config.control.most_scenes}; it must be at least config.control.scenes, "
-            f"{config.control.scenes}"
-        )
-    if config.clone.warmup >= config.clone.steps:
-        raise InputError(f"config.clone.warmup is {config.clone.warmup}; it must be below config.clone.steps ({config.clone.steps})")
+    combinations.check(config, trains)
 
 
 def override(config: Config, path: str, text: str) -> None:

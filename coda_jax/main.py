@@ -196,7 +196,7 @@ def _resolve_config(values: flags.FlagValues, overrides: list[tuple[str, str | N
                 raise InputError(f"--config.{key} needs a value: --config.{key}={dict(settings.leaves(config))[key]}")
             text = "true"
         settings.override(config, key, text)
-    settings.validate(config)
+    settings.validate(config, trains=values.mode != "evaluate")
     return config
 
 
@@ -219,6 +219,8 @@ def parse(arguments: list[str]) -> Command:
         raise InputError(f"--mode={mode} is not built yet; there are: {', '.join(MODES)}")
     if mode not in MODES:
         raise InputError(f'--mode="{mode}" does not exist; use one of: {", ".join(MODES)}')
+    if values.workdir == "":  # of an unset shell variable: the run of the default folder is not what was meant
+        raise InputError("--workdir is empty; name a folder, or leave the flag out")
     workdir = Path(values.workdir) if values.workdir else None
     program = Path(values.program) if values.program else None
     if program is not None and not program.exists():

@@ -33,7 +33,10 @@ def get_config(variant: str = "") -> settings.Config:
             # a policy that never succeeds would leave nothing to blame on a factor: here everything is blamed and every level used
             "diagnose": {"failures": 4, "rerollouts": 2, "least_gain": 0.0, "sure": 0.0},
             "engine": {"modes": 2, "levels": (0.5, 1.0), "scenes": 2, "rollouts": 1, "least_band": 0.0},
-            "experience": {"record": True},
+            "experience": {"rows": 4096, "episodes": 256, "seeds": 8},
+            "critic": {"width": 16, "layers": 2, "heads": 2, "steps": 10, "batch": 8, "candidates": 2, "warmup": 2, "shift_steps": 4},
+            "actor": {"candidates": 2},
+            "potential": {"gate_demos": 2},
             "control": {"modes": 1, "scenes": 4, "most_scenes": 4, "rollouts": 2},
             "schedule": {"window": 50, "most_updates": 100},
             "evaluate": {"scenes": 4, "films": 1},

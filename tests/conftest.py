@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
+import jax
+import psutil
 import pytest
 from jaxtyping import install_import_hook
 
@@ -24,6 +27,18 @@ def _jaxtyped_modules() -> list[str]:
 
 install_import_hook(_jaxtyped_modules(), "beartype.beartype")
 runtime.setup()
+
+
+_MOST_BYTES = 3e9  # of a worker, before its executables are dropped: two workers must fit a machine of 8 GB
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _bounded_memory():
+    """Executables of many tests add up to gigabytes; those of the modules before are dropped when a process has grown large."""
+    yield
+    if psutil.Process().memory_info().rss > _MOST_BYTES:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture

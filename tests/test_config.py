@@ -94,13 +94,59 @@ def test_override_parses_by_type(path, text, value):
         ("validity.scale", "nan,1"),
         ("validity.scale", "0.1,inf"),
         ("engine.levels", ""),
+        ("critic.tokens", "3"),
+        ("critic.tokens", "9"),
+        ("critic.width", "30"),
+        ("critic.low", "1"),
+        ("critic.bins", "5"),
+        ("critic.shares", "0.5,0.5"),
+        ("critic.shares", "0.5,0.5,0.5,-0.5"),
+        ("awr.shares", "0.4,0.3,0.2,0.2"),
+        ("awr.shares", "0.2,0.4,0.2,0.2"),
+        ("awr.sd_decay", "1"),
+        ("awr.most_weight", "0.5"),
+        ("actor.candidates", "0"),
+        ("critic.candidates", "1"),
+        ("potential.stages", "5"),
+        ("potential.dense_weight", "0.5"),
+        ("experience.rows", "0"),
+        ("rounds.practice", "-1"),
     ],
 )
 def test_out_of_range_is_refused(path, text):
     config = settings.default()
     settings.override(config, path, text)
+    config.rounds.count = 1
     with pytest.raises(InputError, match=f"config.{path} is"):
         settings.validate(config)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named", "remedy"),
+    [
+        ({"awr.improve": "frozen"}, "config.awr.improve=frozen trains no policy", "argmax, sample or average"),
+        ({"awr.improve": "frozen", "actor.evaluate": "argmax", "lora.rank": "2"}, "config.lora.rank is 2", "set it to 0"),
+        ({"awr.improve": "filtered", "actor.collect": "sample"}, "config.actor.collect is sample", "set it to policy"),
+        ({"awr.improve": "filtered", "awr.drift_weight": "0.1"}, "config.awr.drift_weight is 0.1", "set it to 0"),
+        ({"actor.evaluate": "argmax", "actor.candidates": "1"}, "one candidate leaves no choice", "raise config.actor.candidates"),
+        ({"actor.evaluate": "argmax", "rounds.count": "0"}, "without rounds there is no critic", "raise config.rounds.count"),
+    ],
+)
+def test_settings_that_change_nothing_together_are_refused(changes, named, remedy):
+    config = settings.default()
+    for path, text in ({"rounds.count": "1"} | changes).items():
+        settings.override(config, path, text)
+    with pytest.raises(InputError) as error:
+        settings.validate(config)
+    assert named in str(error.value) and remedy in str(error.value)
+
+
+@pytest.mark.parametrize("changes", [{"awr.improve": "frozen", "actor.evaluate": "argmax"}, {"awr.improve": "filtered"}])
+def test_every_way_to_improve_can_be_set(changes):
+    config = settings.default()
+    for path, text in ({"rounds.count": "1"} | changes).items():
+        settings.override(config, path, text)
+    settings.validate(config)
 
 
 def test_unknown_choice_names_the_nearest():
@@ -114,6 +160,23 @@ def test_executed_cannot_exceed_the_chunk():
     config = settings.default()
     config.evaluate.executed = config.policy.chunk + 1
     with pytest.raises(InputError, match=r"config\.policy\.chunk"):
+        settings.validate(config)
+
+
+def test_a_critic_that_is_not_asked_sets_no_limit_to_an_evaluation():
+    config = settings.default()
+    config.rounds.count, config.evaluate.executed = 1, 8
+    settings.validate(config, trains=False)
+    config.actor.evaluate = "argmax"
+    for trains in (True, False):
+        with pytest.raises(InputError, match=r"config\.critic\.tokens is 4; it must lie between config\.evaluate\.executed, 8"):
+            settings.validate(config, trains)
+
+
+def test_a_bound_is_named_in_full():
+    config = settings.default()
+    config.seed = 2**32
+    with pytest.raises(InputError, match=r"config\.seed is 4294967296; it must be at most 4294967295"):
         settings.validate(config)
 
 

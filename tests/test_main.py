@@ -61,6 +61,7 @@ def test_no_arguments_print_the_help(capsys):
         ([f"--config={'x' * 300}"], "xxx cannot be used (File name too long"),
         (["--config=EXPERIMENT", f"--workdir={'x' * 300}"], "File name too long"),
         (["--mode=check", f"--program={'x' * 300}"], "File name too long"),
+        (["--config=EXPERIMENT", "--workdir="], "--workdir is empty; name a folder"),
         (["--config=EXPERIMENT", "--config.evaluate.suites="], "config.evaluate.suites is ()"),
         (["--config=EXPERIMENT", "--config.seed=4294967296"], "config.seed is 4294967296; it must be at most"),
     ],

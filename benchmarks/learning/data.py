@@ -44,7 +44,7 @@ class Draw:
     batch: int
 
     def __call__(self, data: Experience, key: jax.Array) -> CriticBatch:
-        rows = experience.rows_of(data, key, (self.batch // 2, self.batch - self.batch // 2, 0, 0))
+        rows = experience.rows_of(data, key, jnp.array((self.batch // 2, self.batch - self.batch // 2, 0, 0)), self.batch)
         return experience.critic_batch(data, rows)
 
 

@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 
 from coda_jax.learning import dataset
-from coda_jax.learning.awr import Awr
+from coda_jax.learning.awr import Awr, drawn
 from coda_jax.learning.critic import steps
 from coda_jax.learning.critic.network import Critic
 from coda_jax.learning.dataset import Dataset
-from coda_jax.learning.experience import Experience, chunk_batch, rows_of
+from coda_jax.learning.experience import Experience
 from coda_jax.learning.policies import features, normalise
-from coda_jax.learning.policies.base import ChunkBatch, Params, join
+from coda_jax.learning.policies.base import ChunkBatch, Params
 from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.learning.policies.grounding import LanguageSet
 from coda_jax.learning.steps import Training
@@ -55,11 +55,10 @@ def awr_inputs(
 ) -> dict[str, Any]:
     """Of update ``step`` of ``policy_steps``."""
     demo_key, rows_key, loss_key, language_key = jax.random.split(jax.random.fold_in(key, step), 4)
-    shown, *own = awr.counts(training.batch)
-    rows = rows_of(table, rows_key, (0, *own))
-    batch = join(dataset.draw(demos, demo_key, shown, policy.chunk), chunk_batch(table, rows))
+    counts = jnp.asarray(awr.counts(training.batch), jnp.int32)
+    batch, weight, _ = drawn(demos, table, counts, weights, demo_key, rows_key, training.batch, policy.chunk)
     found = _flow(policy, params, batch, loss_key) | _language(training, language, language_key)
-    return found | {"weight": jnp.concatenate([jnp.ones(shown), weights[rows]])}
+    return found | {"weight": weight}
 
 
 def _language(training: Training, language: LanguageSet, key: jax.Array) -> dict[str, Array]:

@@ -150,9 +150,10 @@ def policy_subjects() -> list[Subject]:
 
         return make
 
+    counts = jnp.asarray(awr.counts(training.batch), jnp.int32)
     clone_one = jax.jit(lambda state: train_step(policy, training, state, demos, language, KEY))
     clone_inputs = jax.jit(lambda step: inputs.cloning_inputs(policy, training, params, demos, language, KEY, step))
-    awr_one = jax.jit(lambda state: policy_step(policy, training, awr, state, demos, table, weights, clone, language, KEY))
+    awr_one = jax.jit(lambda state: policy_step(policy, training, awr, state, demos, table, counts, weights, clone, language, KEY))
     awr_inputs = jax.jit(lambda step: inputs.awr_inputs(policy, training, awr, params, demos, table, weights, language, KEY, step))
 
     def cloned(state: TrainState) -> tuple[TrainState, Array]:
@@ -176,7 +177,9 @@ def policy_subjects() -> list[Subject]:
         Subject(
             name="policy_awr",
             state=state(),
-            many=lambda state, count: policy_steps(policy, training, awr, state, demos, table, weights, clone, language, KEY, count),
+            many=lambda state, count: policy_steps(
+                policy, training, awr, state, demos, table, counts, weights, clone, language, KEY, count
+            ),
             one=improved,
             batch=lambda step: awr_inputs(step),
             peers={"eager": peer(True, False), "compiled": peer(True, True)},

@@ -42,11 +42,13 @@ class Recorded:
     """What a recorded rollout leaves to learn from.
 
     views: the t + 1 moments (sim/recording.py). executed: [k] control steps of each decision. prefix: steps before the policy took over.
+    chunks: [k, h, 7] as the policy gave them, with the actions that were not carried out.
     """
 
     views: WorldView
     executed: np.ndarray
     prefix: int
+    chunks: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,6 +145,17 @@ class Diagnoser(Protocol):
         ...
 
 
+class DataEngine(Protocol):
+    def propose(self, difficulty: Difficulty, bases: Sequence[SceneSpec], priors: Priors) -> list[str]:
+        """Texts of generation programs that practise the difficulty, the most promising first, each at the level where a search for
+        the band may begin. ``bases``: scenes like those that the programs will be applied to."""
+        ...
+
+    def repair(self, spec: SceneSpec, failures: Sequence[Failure]) -> tuple[SceneSpec, Move] | None:
+        """The scene with one of the failed checks cured by moving one thing, and the move; None where no move would help."""
+        ...
+
+
 class PotentialCompiler(Protocol):
     def compile(self, factor: Factor, phase: str, cause: str) -> str:
         """Text of a training program for a diagnosis or mode: at least two of its subgoals lie inside the phase (one of two).
@@ -154,15 +167,4 @@ class PotentialCompiler(Protocol):
 
     def refine(self, program: TrainingProgram, measured: MeasuredProgress) -> str:
         """Text of the program after rollouts under it: changed where most of them stopped. It passes the gates again before use."""
-        ...
-
-
-class DataEngine(Protocol):
-    def propose(self, difficulty: Difficulty, bases: Sequence[SceneSpec], priors: Priors) -> list[str]:
-        """Texts of generation programs that practise the difficulty, the most promising first, each at the level where a search for
-        the band may begin. ``bases``: scenes like those that the programs will be applied to."""
-        ...
-
-    def repair(self, spec: SceneSpec, failures: Sequence[Failure]) -> tuple[SceneSpec, Move] | None:
-        """The scene with one of the failed checks cured by moving one thing, and the move; None where no move would help."""
         ...

@@ -52,11 +52,21 @@ class Targeting:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class Calibration:
+    """A round's critic. decisions: of the policy. calibration_error: mean distance of its values from what they earned."""
+
+    round: Count
+    decisions: Count
+    calibration_error: Annotated[float, Field(ge=0)] | None
+
+
+@dataclass(frozen=True, config=_STRICT)
 class Summary:
     """The numbers of a run that scripts read; committed work only.
 
     rounds: finished ones. accepted, rejected: scenes that passed validity, and the refused ones by reason. diagnoses: control tests by
-    verdict. modes: for each round how many were new, kept from earlier rounds, and removed. targeting: of each round.
+    verdict. modes: for each round how many were new, kept from earlier rounds, and removed. targeting: of each round. critic: of each
+    round whose critic judged decisions of the policy.
     compiles_per_round: executables built after the start, first those outside of rounds, then of each round. tokens: of language models.
     sim_steps: physics steps.
     suites: [family][suite]["before" | "after"] = {k, n}.
@@ -73,6 +83,7 @@ class Summary:
     diagnoses: dict[str, Count] = dataclasses.field(default_factory=dict)
     modes: list[dict[str, Count]] = dataclasses.field(default_factory=list)
     targeting: list[Targeting] = dataclasses.field(default_factory=list)
+    critic: list[Calibration] = dataclasses.field(default_factory=list)
     tokens: Count = 0
 
 

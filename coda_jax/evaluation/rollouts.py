@@ -37,7 +37,7 @@ class Result:
 
     predicates: [t, p] after each step, column 0 is nu. qpos: [t, q] after each step. actions: [t, 7] as the policy gave them (the
     simulator clips to [-1, 1]). executed: [k] steps of each chunk. prefix: how many of the ``t`` steps were the prefix's.
-    views: the t + 1 moments (sim/recording.py), None without a record.
+    views: the t + 1 moments (sim/recording.py), chunks: [k, h, 7] as the policy gave them, whole; None without a record.
     clipped: action entries outside [-1, 1]. health: bit flags; a flagged episode is no success: evaluation
     counts it as a failure, and how many there were is reported apart.
     """
@@ -52,6 +52,7 @@ class Result:
     health: int
     prefix: int
     views: WorldView | None
+    chunks: np.ndarray | None
 
     @property
     def steps(self) -> int:
@@ -127,7 +128,7 @@ def rollout(
     words.put(range(len(first)), first)
     pairs = np.zeros((sim.worlds, 2), np.uint32)
     decision = np.zeros(sim.worlds, np.uint32)
-    pieces: list[list[tuple[np.ndarray, np.ndarray, np.ndarray, int]]] = [[] for _ in range(sim.worlds)]
+    pieces: list[list[tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray]]] = [[] for _ in range(sim.worlds)]
     tape = Tape(sim.worlds) if record else None
     pairs[: len(first)] = [e.key for e in first]
     if tape:
@@ -144,7 +145,7 @@ def rollout(
             chunks = guidance.chunks(obs, state.view, keys, batch.mask & ~_in_prefix(batch.episodes, decision, executed))
         else:
             chunks = np.asarray(policy_fn(obs, keys))
-        chunks = _with_prefixes(chunks[:, :executed], batch.episodes, decision)
+        whole, chunks = chunks, _with_prefixes(chunks[:, :executed], batch.episodes, decision)
         middle = time.perf_counter()
         state, trace = sim.step_chunk(batch, state, chunks, record=record or (guidance is not None and guidance.every_step))
         end = time.perf_counter()
@@ -153,7 +154,8 @@ def rollout(
         decision += 1
         for w in np.flatnonzero(batch.mask):
             n = int(trace.executed[w])
-            pieces[w].append((np.asarray(trace.predicates[w, :n]), np.asarray(trace.qpos[w, :n]), chunks[w, :n], int(trace.clipped[w])))
+            seen = np.asarray(trace.predicates[w, :n]), np.asarray(trace.qpos[w, :n])
+            pieces[w].append((*seen, chunks[w, :n], int(trace.clipped[w]), whole[w]))
         if tape:
             tape.append(batch.mask, trace)
         if guidance and guidance.every_step:
@@ -213,4 +215,5 @@ def _result(batch: SceneBatch, state: SimState, w: int, pieces: list, success: b
         health=int(state.health[w]),
         prefix=min(prefix, sum(len(p[2]) for p in pieces)),
         views=views,
+        chunks=None if views is None else np.stack([p[4] for p in pieces]).astype(np.float32),
     )

@@ -27,11 +27,13 @@ class Shown:
     executed: np.ndarray
 
 
-def phase_starts(shown: Sequence[Shown], phase: str, catalogue: Catalogue) -> list[int]:
+def phase_starts(shown: Sequence[Shown], phase: str, catalogue: Catalogue) -> list[int | None]:
     """Control steps after which every phase before ``phase`` has been met in each demonstration; 0 for the first phase.
 
+    None where it never comes to that: only certified demonstrations surely do.
+
     Raises:
-      ValueError: there is no such phase, or a demonstration never comes to it.
+      ValueError: there is no such phase.
     """
     if phase not in PHASES:
         raise ValueError(f"there is no phase {phase!r}: use one of {', '.join(PHASES)}")
@@ -45,18 +47,16 @@ def phase_starts(shown: Sequence[Shown], phase: str, catalogue: Catalogue) -> li
     views = jax.tree.map(lambda *leaves: np.concatenate(leaves), *[s.views for s in shown])
     met = blocks(expressions.stack(tables), np.repeat(np.arange(len(shown)), lengths), views)[:, :before] > TRUE_ABOVE
     starts = []
-    for s, mine in zip(shown, np.split(met, np.cumsum(lengths)[:-1]), strict=True):
+    for mine in np.split(met, np.cumsum(lengths)[:-1]):
         reached = np.logical_or.accumulate(mine, axis=0).all(axis=1)
-        if not reached.any():
-            raise ValueError(f"a demonstration of scene {s.spec.scene_id} never comes to {phase}: only certified ones have start states")
-        starts.append(int(reached.argmax()))
+        starts.append(int(reached.argmax()) if reached.any() else None)
     return starts
 
 
-def prefixes(shown: Sequence[Shown], phase: str, catalogue: Catalogue) -> list[np.ndarray]:
-    """Actions [p, 7] of each demonstration up to the start of ``phase``: what ``agents.base.Trial.prefix`` takes.
+def prefixes(shown: Sequence[Shown], phase: str, catalogue: Catalogue) -> list[np.ndarray | None]:
+    """Actions [p, 7] of each demonstration up to the start of ``phase``, None without one: what ``agents.base.Trial.prefix`` takes.
 
     Raises:
       ValueError: as ``phase_starts``.
     """
-    return [s.executed[:start] for s, start in zip(shown, phase_starts(shown, phase, catalogue), strict=True)]
+    return [None if start is None else s.executed[:start] for s, start in zip(shown, phase_starts(shown, phase, catalogue), strict=True)]

@@ -79,8 +79,9 @@ class Progress:
             self._print(self.line(), last=False)
 
     def skip(self, done: int) -> None:
-        """``done`` units were finished by an earlier process: they count as done, not for the rate."""
-        self.done = self._skipped = done
+        """Set the number of finished units; those that this adds were finished by an earlier process and do not count for the rate."""
+        self._skipped += done - self.done
+        self.done = done
 
     def line(self) -> str:
         """The current line, without a newline."""

@@ -28,7 +28,9 @@ def outcome_of(result: Result, trial: Trial) -> Outcome:
         values = result.predicates[:, column]
         step = int(values.argmin() if margin.best == "smallest" else values.argmax())
         measured[margin.name] = Measured(float(values[step]), step + 1, margin.threshold, margin.unit)
-    recorded = None if result.views is None else Recorded(result.views, result.executed, result.prefix)
+    recorded = None
+    if result.views is not None and result.chunks is not None:
+        recorded = Recorded(result.views, result.executed, result.prefix, result.chunks)
     return Outcome(trial, result.success, result.steps, phase, measured, result.health, result.actions, recorded)
 
 
@@ -54,7 +56,6 @@ class TrialRunner:
         self._sim, self._catalogue, self._policy_fn, self._embed = sim, catalogue, policy_fn, embed
         self._executed, self._horizon, self._key, self._on_result = executed, horizon, key, on_result
         self._record = record
-        self.rollouts = 0
 
     def __call__(self, trials: Sequence[Trial]) -> list[Outcome]:
         """Outcomes in the order of the trials; every trial is simulated, repeated ones too."""
@@ -69,7 +70,6 @@ class TrialRunner:
         for result in made:
             number = numbers[id(result.episode)]
             outcome = outcomes[number] = outcome_of(result, trials[number])
-            self.rollouts += 1
             self._on_result(outcome)
         assert all(o is not None for o in outcomes), "every episode ends"
         return [o for o in outcomes if o is not None]

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from coda_jax.learning.critic.arrays import namespace
 from coda_jax.learning.critic.batch import ProgramInput
 from coda_jax.learning.critic.network import Critic
 from coda_jax.learning.experience import Experience
@@ -75,10 +76,10 @@ class Selection:
 
 
 def selection_logits(actor: Actor, q: Array) -> Array:
-    """Q / T [b, j] in the unit of the settings."""
+    """Q / T [b, j] in the unit of the settings; numpy or jax."""
     if actor.temperature_unit == "raw":
         return q / actor.temperature
-    return q / (actor.temperature * jnp.maximum(q.std(-1, keepdims=True), actor.least_sd))
+    return q / (actor.temperature * namespace(q).maximum(q.std(-1, keepdims=True), actor.least_sd))
 
 
 def effective_candidates(weights: Array) -> Array:

@@ -18,7 +18,7 @@ import optax
 from coda_jax.learning import dataset as dataset_lib
 from coda_jax.learning.experience import SOURCES, Experience, chunk_batch, rows_of
 from coda_jax.learning.policies import grounding
-from coda_jax.learning.policies.base import Params, join
+from coda_jax.learning.policies.base import ChunkBatch, Params, mixed
 from coda_jax.learning.policies.flow import FlowPolicy, flow_matching
 from coda_jax.learning.shares import rounded
 from coda_jax.learning.steps import Training, TrainState, descend, language_loss
@@ -92,6 +92,7 @@ def init_spread() -> Spread:
     return Spread(sd=jnp.zeros(()), seen=jnp.zeros((), jnp.int32))
 
 
+@jax.jit
 def own_rows(experience: Experience) -> Array:
     """[n] bool: rows that begin a transition of the policy itself, not of a demonstration."""
     place = jnp.arange(experience.order.shape[0])
@@ -160,6 +161,23 @@ def decision_weights(awr: Awr, spread: Spread, experience: Experience, advantage
     return weights, spread, jnp.stack([jnp.asarray(v, jnp.float32) for v in values])
 
 
+def drawn(
+    demos: dataset_lib.Dataset,
+    experience: Experience,
+    counts: Array,
+    weights: Array,
+    demo_key: jax.Array,
+    rows_key: jax.Array,
+    n: int,
+    h: int,
+) -> tuple[ChunkBatch, Array, Array]:
+    """``n`` chunks of ``h`` steps, their weights [n], and which of them are demonstrations [n]: the first counts[0] (traced)."""
+    shown = jnp.arange(n) < counts[0]
+    rows = jnp.roll(rows_of(experience, rows_key, counts.at[0].set(0), n), counts[0])  # those of the first slots are not used
+    batch = mixed(shown, dataset_lib.draw(demos, demo_key, n, h), chunk_batch(experience, rows))
+    return batch, jnp.where(shown, 1.0, weights[rows]), shown
+
+
 def policy_step(
     policy: FlowPolicy,
     training: Training,
@@ -167,6 +185,7 @@ def policy_step(
     state: TrainState,
     demos: dataset_lib.Dataset,
     experience: Experience,
+    counts: Array,
     weights: Array,
     clone_params: Params,
     language: grounding.LanguageSet | None,
@@ -174,13 +193,10 @@ def policy_step(
 ) -> tuple[TrainState, Array]:
     """One update with ``key`` folded with the step; returns the state and METRICS. See :func:`policy_steps`."""
     demo_key, rows_key, loss_key, language_key = jax.random.split(jax.random.fold_in(key, state.step), 4)
-    demonstrations, *own = awr.counts(training.batch)
-    batch = dataset_lib.draw(demos, demo_key, demonstrations, policy.chunk)
-    w = jnp.ones(demonstrations)
-    if sum(own):
-        rows = rows_of(experience, rows_key, (0, *own))
-        batch = join(batch, chunk_batch(experience, rows))
-        w = jnp.concatenate([w, weights[rows]])
+    batch, w, shown = drawn(demos, experience, counts, weights, demo_key, rows_key, training.batch, policy.chunk)
+
+    def mean(values: Array, where: Array) -> Array:
+        return jnp.where(where, values, 0.0).sum() / jnp.maximum(where.sum(), 1)
 
     def objective(params):
         velocity, wanted, scores = policy.velocities(params, batch, loss_key)
@@ -191,8 +207,7 @@ def policy_step(
         sentences = language_loss(training, params, language, language_key)
         total = (w * motor).mean() + policy.grounding_weight * words + training.language_weight * sentences
         total = total + awr.drift_weight * drift
-        shown, chosen = motor[:demonstrations].mean(), motor[demonstrations:].sum() / max(sum(own), 1)
-        return total, (total, shown, chosen, words, sentences, drift, w[demonstrations:].sum() / max(sum(own), 1))
+        return total, (total, mean(motor, shown), mean(motor, ~shown), words, sentences, drift, mean(w, ~shown))
 
     state, measured, gradient = descend(policy, training, state, objective)
     return state, jnp.stack([*measured, optax.tree.norm(gradient)])
@@ -206,6 +221,7 @@ def policy_steps(
     state: TrainState,
     demos: dataset_lib.Dataset,
     experience: Experience,
+    counts: Array,
     weights: Array,
     clone_params: Params,
     language: grounding.LanguageSet | None,
@@ -219,8 +235,8 @@ def policy_steps(
     standardised actions, whose spread between decisions is 1: its root has the unit of the scale doctor's.
 
     Args:
-      weights: [n] of the table's rows (:func:`decision_weights`). clone_params: of the policy that drift is measured from, with the
-        action statistics of ``state``.
+      counts: [len(SOURCES)] int32, chunks of a batch from each source (``Awr.counts``), traced. weights: [n] of the table's rows
+        (:func:`decision_weights`). clone_params: of the policy that drift is measured from, with the action statistics of ``state``.
 
     Raises:
       ValueError: ``awr.improve`` is "frozen".
@@ -230,7 +246,7 @@ def policy_steps(
 
     def body(_, carry):
         inner, total = carry
-        inner, measured = policy_step(policy, training, awr, inner, demos, experience, weights, clone_params, language, key)
+        inner, measured = policy_step(policy, training, awr, inner, demos, experience, counts, weights, clone_params, language, key)
         return inner, total + measured
 
     state, total = jax.lax.fori_loop(0, count, body, (state, jnp.zeros(len(METRICS))))

@@ -33,7 +33,8 @@ class Experience:
     steps: STEP_FIELDS [n, ...]. episodes: EPISODE_FIELDS [m, ...]. episode: [n] int32 row of ``episodes``.
     names: [m, o] int32 rows of ``name_text`` [s, d]. instruction: [m] int32 rows of ``instruction_text`` [l, d].
     roles: [m, 2] int32 tokens of target and reference, -1 for none. code: [m, CODE_DIM] of the episode's training program, 0 without one.
-    actions: [n, h, 7] what was carried out (clipped) and how the episode went on from there; past its end hold-still.
+    actions: [n, h, 7] what was carried out (clipped), then what the policy meant to do further; of demonstrations how they went on, past
+    their end hold-still.
     mask: [n, h] bool, carried out in this decision: h_k of METHOD 2 is its sum. rewards: [n, h] of each control step, 0 past h_k.
     terminal: [n] bool, d: the transition ends in nu and has no successor.
     stage: [n] int32, progress and phi: [n] of the episode's program at the row's moment.
@@ -161,16 +162,21 @@ def relabelled(experience: Experience, stage: Any, progress: Any, phi: Any, rewa
     return dataclasses.replace(experience, **{name: _padded(values, len(old[name]), old[name].dtype) for name, values in new.items()})
 
 
-def rows_of(experience: Experience, key: jax.Array, counts: tuple[int, ...]) -> Array:
-    """Rows [sum(counts)] that begin transitions, ``counts[i]`` (static) of SOURCES[i], drawn with replacement by their weights.
+def rows_of(experience: Experience, key: jax.Array, counts: Array, b: int) -> Array:
+    """Rows [b] that begin transitions, ``counts[i]`` of SOURCES[i] in this order, drawn with replacement by their weights.
 
     What a source without rows was to give comes from the others in proportion to their counts; where none of those has rows, from every
     source in proportion to its rows.
+
+    Args:
+      counts: [len(SOURCES)] int32 with sum b; traced, so that learning tools may change them without another executable.
     """
-    source = jnp.asarray(np.repeat(np.arange(len(SOURCES)), counts))
-    place = jnp.asarray(np.concatenate([(np.arange(c) + 0.5) / max(c, 1) for c in counts]))  # within the source's part of the batch
+    counts = jnp.asarray(counts)
+    slot, ends = jnp.arange(b), jnp.cumsum(counts)
+    source = jnp.minimum(jnp.searchsorted(ends, slot, side="right"), len(SOURCES) - 1)
+    place = (slot - (ends - counts)[source] + 0.5) / jnp.maximum(counts[source], 1)  # within the source's part of the batch
     sizes = jnp.diff(experience.offsets)
-    share = jnp.where(sizes > 0, jnp.asarray(counts), 0)
+    share = jnp.where(sizes > 0, counts, 0)
     share = jnp.cumsum(jnp.where(share.sum() > 0, share, sizes))
     donor = jnp.searchsorted(share / share[-1], place, side="right")
     source = jnp.where(sizes[source] > 0, source, donor)
@@ -222,6 +228,29 @@ def critic_batch(experience: Experience, rows: Array) -> CriticBatch:
         next_phi=experience.phi[after],
         next_candidates=experience.candidates[after],
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class Draw:
+    """``b`` transitions of (table, counts [len(SOURCES)]), see ``rows_of``: a Source of critic/steps.py."""
+
+    b: int
+
+    def __call__(self, data: tuple[Experience, Array], key: jax.Array) -> CriticBatch:
+        experience, counts = data
+        return critic_batch(experience, rows_of(experience, key, counts, self.b))
+
+
+@dataclasses.dataclass(frozen=True)
+class DrawValued:
+    """``Draw`` of ((table, counts), values [n]) with the values of its rows: a ValuedSource of critic/relabel.py."""
+
+    b: int
+
+    def __call__(self, data: tuple[tuple[Experience, Array], Array], key: jax.Array) -> tuple[CriticBatch, Array]:
+        (experience, counts), values = data
+        rows = rows_of(experience, key, counts, self.b)
+        return critic_batch(experience, rows), values[rows]
 
 
 def chunk_batch(experience: Experience, rows: Array) -> ChunkBatch:

@@ -22,6 +22,9 @@ class EpisodeRecord:
     prefix: steps before the policy took over; their decisions are nobody's and get no rows. source: one of SOURCES.
     names: words of the 8 tokens, None for absent ones. instruction: the sentence. roles: tokens of target and reference, -1 for none.
     weight: how often its rows are drawn beside others of their source (``sampling_weight`` of its training program).
+    chunks: [k, h, 7] that the policy meant to carry out, of which ``executed`` steps were. What it meant beyond them belongs to its sample:
+    a flow policy that learns the executed part beside other actions than its own unlearns how the two go together. None for a
+    demonstration, whose actions go on as they went.
     """
 
     views: WorldView
@@ -34,6 +37,7 @@ class EpisodeRecord:
     instruction: str
     roles: tuple[int, int]
     weight: float
+    chunks: np.ndarray | None = None
 
     @property
     def starts(self) -> np.ndarray:
@@ -94,6 +98,8 @@ def check_record(number: int, record: EpisodeRecord, labels: Labels, h: int) -> 
         raise ValueError(f"{where}: executed must be the steps of each decision, 1 to {h}, {t} in all; it is {steps.tolist()}")
     if record.prefix not in (0, *np.cumsum(steps)):
         raise ValueError(f"{where}: prefix is {record.prefix}, inside a decision; it must end with one of {np.cumsum(steps).tolist()}")
+    if record.chunks is not None and (record.chunks.shape != (len(steps), h, ACTION_DIM) or not np.isfinite(record.chunks).all()):
+        raise ValueError(f"{where}: chunks {record.chunks.shape} must be finite numbers ({len(steps)}, {h}, 7), one for each decision")
     if not len(record.starts):
         raise ValueError(f"{where} has no decisions of the policy: leave it out")
     for name, shape in SHAPES.items():
@@ -145,6 +151,9 @@ def acted_rows(records: Sequence[EpisodeRecord], h: int) -> tuple[np.ndarray, np
     for record in records:
         window, inside = _windows(record.actions, record, h), _inside(record, h)
         window[..., : ACTION_DIM - 1] *= inside[..., None]  # past the end: hold still and keep the gripper
+        if record.chunks is not None:
+            decided = np.clip(record.chunks[len(record.executed) - len(record.starts) :], -1.0, 1.0)
+            window[: len(decided)] = np.where(_mask(record, h)[: len(decided), :, None], window[: len(decided)], decided)
         actions.append(window)
         masks.append(_mask(record, h))
         ends = np.zeros(len(record.moments), bool)

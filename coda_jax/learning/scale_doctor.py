@@ -149,7 +149,7 @@ RULES: tuple[Rule, ...] = (
         "above",
         "ess_high",
         "ESS is {value:.3f} of n: AWR is plain cloning",
-        "lower it, or set awr.normalisation to std",
+        "lower it, or set awr.advantage_unit to std",
         "awr.temperature",
     ),
     Rule(
@@ -158,7 +158,7 @@ RULES: tuple[Rule, ...] = (
         "below",
         "ess_low",
         "ESS is {value:.3f} of n: a few decisions carry the whole update",
-        "raise it, or lower awr.weight_max",
+        "raise it, or lower awr.most_weight",
         "awr.temperature",
     ),
     Rule(
@@ -167,7 +167,7 @@ RULES: tuple[Rule, ...] = (
         "below",
         "weight_share",
         "by their entropy the AWR weights are spread over {value:.3f} of the decisions",
-        "raise it, or add demonstrations to the batch",
+        "raise it, or give demonstrations a larger part of awr.shares",
         "awr.temperature",
     ),
     Rule(
@@ -176,7 +176,7 @@ RULES: tuple[Rule, ...] = (
         "above",
         "clipped",
         "{value:.1%} of the critic's targets lie outside the support and are clipped: clipping is no shift, so the argmax may change",
-        "lower it, or look for a reward above 1",
+        "lower it, or potential.dense_weight where rewards are dense",
         "critic.beta",
     ),
     Rule(
@@ -185,7 +185,7 @@ RULES: tuple[Rule, ...] = (
         "above",
         "at_ends",
         "{value:.1%} of the critic's targets lie in the bins at the support's ends, where they cannot be told apart",
-        "lower it, or use a program with fewer stages",
+        "lower it, or potential.stages",
         "critic.beta",
     ),
     Rule(
@@ -194,7 +194,7 @@ RULES: tuple[Rule, ...] = (
         "above",
         "edge_mass",
         "the critic puts {value:.3f} of its probability into the two edge bins: decoded values are drawn inwards",
-        "lower it, or train the critic for longer",
+        "lower it, or raise critic.steps",
         "critic.beta",
     ),
     Rule(
@@ -213,7 +213,7 @@ RULES: tuple[Rule, ...] = (
         "candidate_share",
         "{effective_candidates:.2f} of {candidates} candidates stay effective: the choice is nearly random, and averaging shrinks the "
         "executed spread {shrink:.1f}-fold",
-        "set it to std, or lower actor.temperature",
+        "set it to std, or lower actor.temperature; candidates that differ by less than actor.least_sd count as equal",
         "actor.temperature_unit",
     ),
     Rule(
@@ -222,7 +222,7 @@ RULES: tuple[Rule, ...] = (
         "below",
         "ucb_low",
         "the values of the modes span {value:.3g} of the exploration term: Learning Value hardly decides which mode is practised",
-        "lower it, or measure Learning Values on more rollouts",
+        "lower it, or raise rounds.rollouts, which Learning Values are measured on",
         "allocation.ucb",
     ),
     Rule(
@@ -242,7 +242,7 @@ RULES: tuple[Rule, ...] = (
         "above",
         "drift",
         "the policy's chunks differ from the clone's {value:.2f} times as much as the clone's differ between decisions",
-        "lower it, or raise the weight of the drift guard",
+        "lower it, or raise awr.drift_weight",
         "rounds.learning_rate",
     ),
 )

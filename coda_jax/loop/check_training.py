@@ -26,10 +26,11 @@ _MOST_SCENES = 64
 
 
 def proof(critic: settings.Config, stages: int) -> dict[str, Any]:
-    """The critic's certificate under its settings, for a potential of so many stages: ``deviation`` and whether it ``holds``."""
+    """The critic's certificate under its settings, for a potential of so many stages: ``deviation``, whether it ``holds``, and between
+    which values the shaped critic lies there."""
     rule, backup = Rule(critic.gamma, critic.gamma_unit, critic.beta), Backup(critic.backup, critic.backup_temperature)
     found = certificate(rule, backup, stages)
-    return {"deviation": found.deviation, "holds": found.holds}
+    return {"deviation": found.deviation, "holds": found.holds, "lowest": round(found.low, 3), "highest": round(found.high, 3)}
 
 
 class TrainingCheck:
@@ -70,9 +71,9 @@ class TrainingCheck:
         if not isinstance(program, TrainingProgram):
             return row
         row["subgoals"] = [s.name for s in program.subgoals]
-        row["certificate"] = proof = proof(self._config.critic, program.stages)
-        if not proof["holds"]:
-            reason = f"the critic's targets move values by {proof['deviation']:.2g} beside -beta Phi: use another config.critic.backup"
+        row["certificate"] = proven = proof(self._config.critic, program.stages)
+        if not proven["holds"]:
+            reason = f"the critic's targets move values by {proven['deviation']:.2g} beside -beta Phi: use another config.critic.backup"
             return row | {"accepted": False, "kind": "certificate", "line": None, "reason": reason}
         try:
             check(program, self.demonstrations)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -62,9 +63,10 @@ def run_of(folder: Path) -> Path:
     Raises:
       InputError: it is neither; the message says what there is.
     """
-    if folder.parent.name == folders.EVALUATIONS and (folder / SUMMARY).exists():
-        return folder.parent.parent
-    if folder.name == folders.EVALUATIONS and folder.is_dir():
+    place = _place(folder)
+    if place.parent.name == folders.EVALUATIONS and (folder / SUMMARY).exists():
+        return place.parent.parent
+    if place.name == folders.EVALUATIONS and folder.is_dir():
         found = sorted(str(path.parent) for path in folder.glob(f"*/{SUMMARY}"))
         raise InputError(f"{folder} holds evaluations; name one of them: {', '.join(found) or 'none is finished'}")
     if not (folder / folders.CONFIG_FILE).exists():
@@ -75,9 +77,14 @@ def run_of(folder: Path) -> Path:
     return folder
 
 
+def _place(folder: Path) -> Path:
+    """The whole path: "." and ".." have no names."""
+    return Path(os.path.abspath(folder))
+
+
 def _name(folder: Path) -> str:
-    owner = run_of(folder)
-    return folder.name if owner == folder else f"{owner.name}/{folders.EVALUATIONS}/{folder.name}"
+    place, owner = _place(folder), run_of(folder)
+    return place.name if owner == folder else f"{owner.name}/{folders.EVALUATIONS}/{place.name}"
 
 
 def _wall(folder: Path) -> str:

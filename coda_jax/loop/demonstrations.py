@@ -140,6 +140,11 @@ class Stored:
     views: WorldView
 
 
+def file_of_round(round_number: int) -> str:
+    """Where a round's certified demonstrations are, below the run's folder."""
+    return f"episodes/demos_r{round_number:02d}.npz"
+
+
 def store(path: Path, trajectories: list[Trajectory], catalogue: Catalogue) -> None:
     """One npz of a wave: time axes joined, one JSON row of words and roles per episode, generalised coordinates to render again."""
     demos = [to_demonstration(t, catalogue) for t in trajectories]

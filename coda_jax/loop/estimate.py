@@ -11,6 +11,8 @@ from coda_jax import runtime
 from coda_jax.evaluation.terminal import duration
 from coda_jax.loop import evaluation, parts, requirements
 from coda_jax.loop.journal import read_commits
+from coda_jax.loop.rounds import practice
+from coda_jax.loop.rounds.collect import SPARE
 from coda_jax.loop.rounds.environments import WAVES
 from coda_jax.loop.rounds.rollouts import KEPT
 from coda_jax.loop.strategies import STRATEGIES
@@ -23,6 +25,9 @@ _START_S, _SCENE_S = 15.0, 0.04
 _DEMO_STEP_S, _ROLLOUT_STEP_S, _FILM_STEP_S = 4.0e-4, 4.8e-4, 4e-3  # for each control step of the horizon
 _UPDATE_S_PER_FLOP = 2.1e-11
 _TOPPED_UP = 0.1  # of the rollouts that the band may ask for: in the quickstart it asked for fewer
+# of docs/critic.md and docs/experience.md: a critic's update at width 64, 4 layers and 64 transitions; a row of the table, once a round
+# (label, candidates, values); a weighted update also asks the clone, forward alone
+_CRITIC_UPDATE_S, _CRITIC_WORK, _ROW_S, _WEIGHTED = 0.018, 64 * 4 * 64, 2.3e-4, 4 / 3
 _SERIAL = 0.2  # share of the work that more cores do not shorten: two idle cores were worth 1.65
 
 
@@ -41,14 +46,28 @@ def stage_seconds(config: settings.Config, rollouts: int, films: int, parameters
         "evaluate": (1 + bool(config.rounds.count)) * (rollouts * rollout_s + films * film_s),
     }
     if rounds := config.rounds.count:
-        scenes = config.rounds.bases + (config.control.most_scenes if STRATEGIES[config.strategy].diagnoses else 0)
+        scenes = config.rounds.bases + (SPARE * config.control.most_scenes if STRATEGIES[config.strategy].diagnoses else 0)
         demos = config.rounds.environments * config.rounds.demos
         updates = work["clone"] * config.schedule.most_updates / config.clone.steps
         counts = round_rollouts(config)
         episodes = sum(counts.values()) - (1 - _TOPPED_UP) * counts["band"]
+        if parts.learns(config):
+            updates = 0.0 if config.awr.improve == "frozen" else _WEIGHTED * updates
         one = scenes * _SCENE_S + demos * demo_s + episodes * rollout_s + updates
-        work[f"{rounds} rounds"] = rounds * one
+        work[f"{rounds} rounds"] = rounds * one + critic_seconds(config)
     return {"warm-up": _START_S} | {name: seconds / busy_cores(cores) for name, seconds in work.items()}
+
+
+def critic_seconds(config: settings.Config) -> float:
+    """CPU seconds of the critic in all rounds: its updates, and the table, which grows with the rounds. 0 where none learns."""
+    if not parts.learns(config):
+        return 0.0
+    c, counts = config.critic, round_rollouts(config)
+    update = _CRITIC_UPDATE_S * c.width * c.layers * c.batch / _CRITIC_WORK  # at such sizes time grows with the width, not its square
+    kept = sum(n for purpose, n in counts.items() if purpose in KEPT) + config.rounds.environments * config.rounds.demos
+    decisions = math.ceil(config.horizon / config.evaluate.executed)
+    rows = [min(config.experience.rows, (config.experience.seeds + n * kept) * decisions) for n in range(1, config.rounds.count + 1)]
+    return config.rounds.count * c.steps * update + sum(rows) * _ROW_S
 
 
 def describe(config: settings.Config, workdir: Path) -> str:
@@ -70,9 +89,10 @@ def describe(config: settings.Config, workdir: Path) -> str:
     most = ", with all the rollouts and updates that rounds may ask for" if config.rounds.count else ""
     memory, states = requirements.memory_bytes(config), (config.checkpoint.keep + 1) * requirements.state_bytes(config)
     disk = config.demos.count * 80 * requirements.ROW_BYTES + states + films * 60e3
-    if config.experience.record:
+    if parts.learns(config):
         kept = sum(n for purpose, n in each_round.items() if purpose in KEPT)
         disk += config.rounds.count * kept * requirements.RECORD_BYTES
+        disk += (config.checkpoint.keep + 1) * requirements.critic_state_bytes(config)
     done = " (a run of this configuration is there and goes on)" if read_commits(workdir) else ""
     lines = [
         f"run folder      {workdir}{done}",
@@ -107,6 +127,8 @@ def round_rollouts(config: settings.Config) -> dict[str, int]:
         counts["choose"] = WAVES * rounds.bases * rounds.rollouts
     controls = min(rounds.environments, control.modes * control.most_scenes) if STRATEGIES[config.strategy].diagnoses else 0
     counts["measure"] = (1 + most_blocks(config)) * (rounds.environments + controls) * rounds.rollouts
+    if practice.wanted(config):
+        counts["practice"] = rounds.environments * rounds.practice
     # after a training only an adaptive schedule asks, about modes
     asks = config.schedule.kind == "adaptive" and STRATEGIES[config.strategy].diagnoses
     counts["band"] = (1 + asks * most_blocks(config)) * rounds.environments * (rounds.most_rollouts - rounds.rollouts)
@@ -115,7 +137,7 @@ def round_rollouts(config: settings.Config) -> dict[str, int]:
 
 def most_blocks(config: settings.Config) -> int:
     """Trainings of one round, at most; each is followed by a measurement."""
-    return config.schedule.most_updates // config.rounds.steps
+    return 1 if config.awr.improve == "frozen" else config.schedule.most_updates // config.rounds.steps
 
 
 def _round_lines(config: settings.Config, each_round: dict[str, int]) -> list[str]:
@@ -127,4 +149,15 @@ def _round_lines(config: settings.Config, each_round: dict[str, int]) -> list[st
         f"rounds          {rounds.count} of {config.strategy}: {rounds.environments} environments, {rounds.demos} demonstrations each, "
         f"at most {most_blocks(config)} x {rounds.steps:,} updates",
         f"                at most {sum(each_round.values()):,} rollouts a round: {listed}",
+        *_critic_lines(config),
+    ]
+
+
+def _critic_lines(config: settings.Config) -> list[str]:
+    if not parts.learns(config):
+        return []
+    size = requirements.table_bytes(config) / 1e6
+    return [
+        f"critic          {requirements.critic_parameter_count(config):,} parameters, {config.critic.steps:,} updates of "
+        f"{config.critic.batch} decisions a round; a table of {config.experience.rows:,} decisions, {size:.0f} MB"
     ]

@@ -10,7 +10,7 @@ from coda_jax.evaluation.metrics import METRICS, MetricsWriter, Summary, write_s
 from coda_jax.evaluation.records import read_records, records_name, tally
 from coda_jax.evaluation.report import write_report
 from coda_jax.evaluation.terminal import print_suites
-from coda_jax.loop import cloning, evaluation, parts, requirements
+from coda_jax.loop import cloning, evaluation, guides, parts, requirements
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.evaluated import Evaluated, SuiteDone
 from coda_jax.loop.journal import Commit, file_sha256, read_commits
@@ -53,7 +53,8 @@ def run(config: settings.Config, workdir: Path, dry_run: bool) -> None:
 def _evaluate(config: settings.Config, workdir: Path, folder: Path, commit: Commit) -> None:
     state = cloning.committed_state(config, workdir, commit)
     folder.mkdir(parents=True, exist_ok=True)
-    done = Evaluated.of(folder, commit.checkpoint_sha256)
+    chooses = config.actor.evaluate != "policy" and commit.critic is not None
+    done = Evaluated.of(folder, commit.checkpoint_sha256 + (f"+{commit.critic_sha256}" if chooses else ""))
     done.store(folder)  # what no longer counts is forgotten before its files go
     for suite in config.evaluate.suites:
         if suite not in done.suites:
@@ -72,7 +73,16 @@ def _evaluate(config: settings.Config, workdir: Path, folder: Path, commit: Comm
 
     if done.suites:
         print(f"done already: {', '.join(done.suites)}", flush=True)
-    evaluation.each_suite(config, folder, tuple(done.suites), state.ema, parts.encoder_of(), Catalogue.all(), store)
+    evaluation.each_suite(
+        config,
+        folder,
+        tuple(done.suites),
+        state.ema,
+        parts.encoder_of(),
+        Catalogue.all(),
+        store,
+        guide=guides.committed_guide(config, workdir, commit),
+    )
     with MetricsWriter(folder / METRICS, 0) as metrics:
         for suite in config.evaluate.suites:
             own = done.suites[suite]

@@ -34,7 +34,7 @@ class SuiteDone:
 
 @dataclass(frozen=True, config=_STRICT)
 class Evaluated:
-    """policy_sha256: checksum of the checkpoint that was rolled out. suites: finished ones."""
+    """policy_sha256: of the checkpoint that was rolled out, and of the critic's where an actor chose by it. suites: finished ones."""
 
     policy_sha256: str
     suites: dict[str, SuiteDone] = dataclasses.field(default_factory=dict)

@@ -136,10 +136,12 @@ def run_suite(
     encoder: TextEncoder,
     catalogue: Catalogue,
     moment: Moment = "after",
+    guide: Guide | None = None,
 ) -> SuiteOutcome:
     """Roll out one suite, draw its films and store its records.
 
-    moment: "before" or "after" the rounds; both have the same noise, so that they can be compared scene by scene.
+    moment: "before" or "after" the rounds; both have the same noise, so that they can be compared scene by scene. guide: who chooses among
+    the policy's chunks, None for nobody.
 
     Raises:
       Stopped: a signal asked for it; nothing of this suite is stored.
@@ -147,7 +149,7 @@ def run_suite(
     policy = parts.policy_of(config)
     seeds = config.evaluate.seeds
     jobs = [episode_of(spec, config.horizon, (i, seed)) for i, spec in enumerate(specs) for seed in range(seeds)]
-    simulator, policy_fn = acting(policy, params, sim, catalogue)
+    simulator, policy_fn = acting(policy, params, sim, catalogue, guide)
     before = getattr(sim, "physics_steps", 0)
     results: list[Result] = []
     key = rollout_key(config.seed, suite)
@@ -219,6 +221,7 @@ def each_suite(
     catalogue: Catalogue,
     store: Callable[[SuiteOutcome], None],
     moment: Moment = "after",
+    guide: Guide | None = None,
 ) -> None:
     """Roll out the suites that are not in ``skip``, each handed to ``store`` as soon as it is done."""
     scenes = chosen_scenes(config)
@@ -226,4 +229,4 @@ def each_suite(
     sim = parts.simulator(config, catalogue, bucket)
     for suite, specs in scenes.items():
         if suite not in skip:
-            store(run_suite(config, folder, suite, specs, sim, params, encoder, catalogue, moment))
+            store(run_suite(config, folder, suite, specs, sim, params, encoder, catalogue, moment, guide))

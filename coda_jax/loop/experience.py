@@ -11,8 +11,9 @@ import numpy as np
 from coda_jax.agents.base import Outcome
 from coda_jax.learning.records import EpisodeRecord, decisions
 from coda_jax.loop import demonstrations, seed_scenes
-from coda_jax.loop.rounds import measure, recall
 from coda_jax.loop.rounds import outcomes as stored
+from coda_jax.loop.rounds import recall
+from coda_jax.loop.rounds.measured import measured_scenes
 from coda_jax.loop.run import Run
 from coda_jax.memory.rows import Scene as SceneRow
 from coda_jax.scenes.families import read_goal
@@ -21,7 +22,7 @@ from coda_jax.sim.compile import token_index
 from coda_jax.sim.observe import scene_texts
 
 _SEEDS, _CERTIFIED = re.compile(r"episodes/demos_\d{4}\.npz"), re.compile(r"episodes/demos_r(\d{2})\.npz")
-_ROLLOUTS = re.compile(r"episodes/rollouts_r(\d{2})_(collect|control|before|after\d+)\.npz")
+_ROLLOUTS = re.compile(r"episodes/rollouts_r(\d{2})_(collect|control|before|practice|after\d+)\.npz")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +38,8 @@ def gather(run: Run, round_number: int, seeds: int, weights: Mapping[str, float]
     """Records for the training of a round, in the order of their files, those without a decision of the policy left out.
 
     demonstration: the first ``seeds`` seed demonstrations, and certified ones of this round and earlier ones. targeted: this round's
-    rollouts on scenes that practise a mode, before the training. control: its other rollouts. replay: rollouts of earlier rounds, and of
+    rollouts on scenes that practise a mode, before the training, those that begin inside
+    demonstrations too. control: its other rollouts. replay: rollouts of earlier rounds, and of
     this one on environments that repeat mastered modes. Control variants that are measured before and after a training are in none of
     them: they stay untrained. This round's rollouts after a training are left for the next round: all blocks of a round have one table.
 
@@ -48,7 +50,7 @@ def gather(run: Run, round_number: int, seeds: int, weights: Mapping[str, float]
     """
     known = _Known(run, dict(weights or {}))
     found = _demonstrations(run, round_number, seeds, known)
-    untrained = {e.scene_id for n in range(1, round_number + 1) for e in measure.measured_scenes(run, n)[1]}
+    untrained = {e.scene_id for n in range(1, round_number + 1) for e in measured_scenes(run, n)[1]}
     for name in sorted(run.state.files):
         match = _ROLLOUTS.fullmatch(name)
         if match is None or int(match[1]) > round_number or (int(match[1]) == round_number and match[2].startswith("after")):
@@ -97,7 +99,9 @@ class _Known:
         replayed = earlier or (row is not None and row.origin == "replay")
         source = "replay" if replayed else "targeted" if mode is not None else "control"
         actions = np.clip(outcome.actions, -1.0, 1.0)  # as the simulator does
-        made = self._record(spec, mode, recorded.views, actions, recorded.executed, recorded.prefix, outcome.success, source)
+        made = self._record(
+            spec, mode, recorded.views, actions, recorded.executed, recorded.prefix, outcome.success, source, recorded.chunks
+        )
         return Gathered(made, spec, mode)
 
     def demonstrated(self, demo: demonstrations.Stored) -> Gathered:
@@ -118,11 +122,11 @@ class _Known:
         row = self._row(scene_id)
         return None if row is None else row.mode_id
 
-    def _record(self, spec: SceneSpec, mode: str | None, views, actions, executed, prefix, success, source) -> EpisodeRecord:
+    def _record(self, spec: SceneSpec, mode: str | None, views, actions, executed, prefix, success, source, chunks=None) -> EpisodeRecord:
         if spec.scene_id not in self._words:
             words, instruction = scene_texts(spec, self._run.everything)
             goal, index = read_goal(spec), token_index(spec, self._run.everything)
             roles = (index[goal.target], index[goal.reference])
             self._words[spec.scene_id] = {"names": tuple(w or None for w in words), "instruction": instruction, "roles": roles}
         weight = 1.0 if mode is None else self._weights.get(mode, 1.0)
-        return EpisodeRecord(views, actions, executed, prefix, success, source, weight=weight, **self._words[spec.scene_id])
+        return EpisodeRecord(views, actions, executed, prefix, success, source, weight=weight, chunks=chunks, **self._words[spec.scene_id])

@@ -42,7 +42,9 @@ class Commit:
     """Everything a run needs to go on.
 
     stage: that made it. done: finished stages. metrics_bytes: length of ``metrics.jsonl``. files: path in the run folder to SHA-256.
-    checkpoint: step of the policy's checkpoint, with the SHA-256 of its folder. next_seed: first scene seed that was not tried.
+    checkpoint, critic: steps of the policy's and the critic's checkpoints, with the SHA-256 of their folders.
+    critic_round, critic_until: round whose critic was begun last, and the step at which it ends.
+    next_seed: first scene seed that was not tried.
     rejected: scenes by reason. accepted: valid scenes, the first ``used`` of which the planner tried. demos: certified demonstrations.
     planner: category to [successes, episodes]. causes: planner failures by cause. suites: evaluated ones, as "before/id".
     environments: of each round that has them. blocks: trainings finished in rounds. ended_rounds: rounds that the schedule has ended.
@@ -55,6 +57,10 @@ class Commit:
     files: dict[str, str] = dataclasses.field(default_factory=dict)
     checkpoint: Count | None = None
     checkpoint_sha256: str = ""
+    critic: Count | None = None
+    critic_sha256: str = ""
+    critic_round: Count = 0
+    critic_until: Count = 0
     next_seed: Count = 0
     accepted: Count = 0
     used: Count = 0

@@ -71,6 +71,11 @@ def noise_of(config: settings.Config) -> NoiseSettings | None:
     return chosen if chosen.action_std or chosen.push_probability else None
 
 
+def learns(config: settings.Config) -> bool:
+    """Whether rounds train a critic; filtered cloning needs none."""
+    return bool(config.rounds.count) and config.awr.improve != "filtered"
+
+
 def most_demonstrations(config: settings.Config) -> int:
     """Demonstrations and own successes that the run collects at most."""
     return config.demos.count + config.rounds.count * (config.rounds.environments * config.rounds.demos + config.rounds.own)

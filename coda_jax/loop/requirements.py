@@ -10,7 +10,7 @@ import jax
 
 from coda_jax import config as settings
 from coda_jax.learning.dataset import MIN_ROWS, capacity_for
-from coda_jax.loop import evaluation, parts
+from coda_jax.loop import evaluation, improvement, parts
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.bucket import Bucket
@@ -18,6 +18,8 @@ from coda_jax.sim.mjx_model import MJX_BUCKETS
 
 ROW_BYTES = 500  # of one control step of a demonstration
 RECORD_BYTES = 30e3  # of one recorded rollout on disk
+MOMENT_BYTES = 1.2e3  # of one control step of a recorded episode in memory
+_ROW_BYTES, _STEP_BYTES = 1_100, 4 * 7  # of a decision in the table, and of one control step of one of its candidates
 _PROCESS_BYTES = 0.9e9  # libraries, text encoder, executables
 _WORLD_BYTES = 0.4e6  # of a native world
 _ACTIVATION_BYTES = 4 * 12  # of one hidden unit of one training chunk: its layers forward and backward
@@ -34,11 +36,35 @@ def state_bytes(config: settings.Config) -> int:
     return 4 * 4 * parameter_count(config)
 
 
+def critic_parameter_count(config: settings.Config) -> int:
+    """Learned numbers of the critic."""
+    critic, policy = improvement.critic_of(config), parts.policy_of(config)
+    shapes = jax.eval_shape(lambda key: critic.init(key, policy.init(key)), jax.random.key(0))
+    return sum(leaf.size for leaf in jax.tree.leaves(shapes["net"]))
+
+
+def critic_state_bytes(config: settings.Config) -> int:
+    """Of a critic's checkpoint: parameters, their average, two moments, and the clone that drift is measured from."""
+    return 4 * (4 * critic_parameter_count(config) + parameter_count(config))
+
+
+def table_bytes(config: settings.Config) -> float:
+    """Of the table that critic and weighted updates learn from, which has its full length from the first round on."""
+    return config.experience.rows * (_ROW_BYTES + config.critic.candidates * config.policy.chunk * _STEP_BYTES)
+
+
+def _learning_bytes(config: settings.Config) -> float:
+    """Table, critic, and the recorded moments behind the table, which are joined for labelling."""
+    moments = min(config.experience.rows * config.evaluate.executed, config.experience.episodes * config.horizon)
+    return table_bytes(config) + 2 * critic_state_bytes(config) + 2 * moments * MOMENT_BYTES
+
+
 def memory_bytes(config: settings.Config) -> float:
-    """Main memory that a run needs, roughly."""
+    """Main memory that a run needs, roughly and at most."""
     rows = capacity_for(parts.most_demonstrations(config) * config.horizon, MIN_ROWS)
     batch = config.clone.batch * config.policy.width * _ACTIVATION_BYTES
-    return _PROCESS_BYTES + rows * ROW_BYTES + 2 * state_bytes(config) + batch + config.sim.worlds * _WORLD_BYTES
+    learning = _learning_bytes(config) if parts.learns(config) else 0.0
+    return _PROCESS_BYTES + rows * ROW_BYTES + 2 * state_bytes(config) + batch + config.sim.worlds * _WORLD_BYTES + learning
 
 
 def machine_bytes() -> int | None:
@@ -57,7 +83,7 @@ def _require_memory(config: settings.Config) -> None:
     if have is not None and need > have:
         raise InputError(
             f"these settings need about {need / 1e9:.1f} GB of memory, this machine has {have / 1e9:.1f} GB; lower demos.count, horizon, "
-            "policy.width, clone.batch or sim.worlds"
+            "policy.width, clone.batch or sim.worlds" + (", experience.rows or experience.episodes" if parts.learns(config) else "")
         )
 
 

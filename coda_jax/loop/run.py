@@ -27,8 +27,9 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.suites import frozen_scenes
 
 CHECKPOINTS = "checkpoints"
+CRITICS = "critic"
 _STAGE_FILES = re.compile(
-    r"(scenes|demos|own|rollouts)_r?\d{2,4}(_[a-z]+\d*)?\.(jsonl|npz)|part_.+\.npz|eval_(before|after)_[A-Za-z0-9_-]+\.jsonl"
+    r"(scenes|demos|own|rollouts|weights)_r?\d{2,4}(_[a-z]+\d*)?\.(jsonl|npz)|part_.+\.npz|eval_(before|after)_[A-Za-z0-9_-]+\.jsonl"
 )
 _HALF_WRITTEN = re.compile(r"\..+\.tmp")  # of a killed atomic_write
 
@@ -68,11 +69,14 @@ class Run:
         self.encoder = parts.encoder_of()
         self.memory = resources.enter_context(Memory.open(folder / MEMORY, frozen_scenes().keys()))
         self.checkpoints = resources.enter_context(Checkpoints(folder / CHECKPOINTS, config.checkpoint.keep))
+        self.critics = resources.enter_context(Checkpoints(folder / CRITICS, config.checkpoint.keep))
         self.journal = Journal(self.memory, self._problem)
         self.checkpoints.clean()
+        self.critics.clean()
         self.ledger = Ledger(folder)
         self.metrics = resources.enter_context(MetricsWriter(folder / METRICS, self.state.metrics_bytes))
         self.checkpoints.drop_above(-1 if self.state.checkpoint is None else self.state.checkpoint)
+        self.critics.drop_above(-1 if self.state.critic is None else self.state.critic)
         for path in (*folder.glob(".*.tmp"), *(folder / "episodes").glob("*"), *(folder / "videos").glob(".*.tmp")):
             orphan = _STAGE_FILES.fullmatch(path.name) and f"episodes/{path.name}" not in self.state.files
             if orphan or _HALF_WRITTEN.fullmatch(path.name):
@@ -91,6 +95,8 @@ class Run:
         if commit.metrics_bytes and (not metrics.exists() or metrics.stat().st_size < commit.metrics_bytes):
             return f"{metrics} is shorter than its commit says"
         found = None if commit.checkpoint is None else self.checkpoints.problem(commit.checkpoint, commit.checkpoint_sha256)
+        if found is None and commit.critic is not None:
+            found = self.critics.problem(commit.critic, commit.critic_sha256)
         return found or missing_or_changed(self.folder, commit.files)
 
     @property

@@ -10,9 +10,9 @@ from typing import Any
 from coda_jax import config as settings
 from coda_jax.evaluation.metrics import Moment
 from coda_jax.evaluation.records import records_name
-from coda_jax.loop import cloning, demonstrations, evaluation, seed_scenes, starting_memory
+from coda_jax.loop import cloning, demonstrations, evaluation, guides, parts, seed_scenes, starting_memory
 from coda_jax.loop.journal import Commit, file_sha256
-from coda_jax.loop.rounds import collect, control, diagnose, environments, measure, propose, training
+from coda_jax.loop.rounds import collect, control, critic, diagnose, environments, measure, potentials, practice, propose, training
 from coda_jax.loop.run import Finished, Run
 from coda_jax.loop.strategies import STRATEGIES
 
@@ -46,7 +46,9 @@ def evaluate(run: Run, moment: Moment) -> dict[str, Any]:
         )
 
     done = [s.removeprefix(prefix) for s in run.state.suites if s.startswith(prefix)]
-    evaluation.each_suite(run.config, run.folder, done, state.ema, run.encoder, run.everything, store, moment)
+    evaluation.each_suite(
+        run.config, run.folder, done, state.ema, run.encoder, run.everything, store, moment, guides.guide_of(run, run.config.actor.evaluate)
+    )
     rollouts = run.config.evaluate.seeds * sum(len(specs) for specs in evaluation.chosen_scenes(run.config).values())
     return {"done": rollouts, "unit": "rollouts"}
 
@@ -69,6 +71,10 @@ def _round(config: settings.Config, number: int) -> list[Stage]:
     if STRATEGIES[config.strategy].diagnoses:
         works += [("diagnose", diagnose.run_stage), ("propose", propose.run_stage), ("control", control.run_stage)]
     works += [("environments", environments.run_stage), ("before", measure.run_before)]
+    if parts.learns(config):
+        works += [("potentials", potentials.run_stage)]
+        works += [("practice", practice.run_stage)] if practice.wanted(config) else []
+        works += [("critic", critic.run_stage)]
     return [Stage(f"r{number}.{name}", f"round_{number}", functools.partial(work, round_number=number)) for name, work in works]
 
 

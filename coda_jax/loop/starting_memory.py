@@ -15,6 +15,7 @@ from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.agents.base import SPEC_FACTOR
 from coda_jax.evaluation.failures import PHASES
+from coda_jax.evaluation.terminal import Progress
 from coda_jax.loop import parts
 from coda_jax.loop.journal import file_sha256, read_commits
 from coda_jax.loop.own_programs import MACHINE, headed, retried
@@ -31,7 +32,6 @@ from coda_jax.scenes.generation import evaluate_generation, to_text
 
 NAME = IMPORTED  # of the stage
 ROUND = 0  # of what was imported and has not been changed since; rounds of this run count from 1
-MOST = 10_000  # modes, and programs, of one file
 
 
 def wanted(config: settings.Config) -> bool:
@@ -62,13 +62,10 @@ def read(config: settings.Config) -> Imported:
     """What the file holds.
 
     Raises:
-      InputError: as ``import_memory``, or it holds more than any run makes, or nothing of the run's family.
+      InputError: as ``import_memory``, or it holds nothing of the run's family.
     """
     path = Path(config.memory.start)
     found = import_memory(path)
-    for what, rows in (("modes", found.modes), ("programs", found.programs)):
-        if len(rows) > MOST:
-            raise InputError(f"{path} cannot be imported: it holds {len(rows)} {what}, at most {MOST} are read")
     if not any(m.family == config.family for m in found.modes):
         raise InputError(f"{path} cannot be imported: it knows no difficulty mode of {config.family}; give the memory of a run with rounds")
     return found
@@ -89,16 +86,19 @@ def run_stage(run: Run) -> Finished:
     """Validate and take over, all in the commit that ends the stage.
 
     Raises:
-      InputError: as ``read``, or a program kills or stalls every worker.
+      InputError: as ``read``, the file changes meanwhile, or a program kills or stalls every worker.
     """
     path = Path(run.config.memory.start)
-    found, sha256 = read(run.config), file_sha256(path)
+    sha256, found = file_sha256(path), read(run.config)
+    if file_sha256(path) != sha256:
+        raise InputError(f"{path} was written while it was read; give the memory of a run that is finished")
     refused: collections.Counter[str] = collections.Counter()
     modes = {m.mode_id: m for m in (_mode(run.config, row, refused) for row in found.modes) if m is not None}
     programs: dict[str, tuple[Program, str]] = {}  # by id: the row, and its id in the file
-    with Sandbox(parts.limits_of(run.config)) as sandbox:
+    with Sandbox(parts.limits_of(run.config)) as sandbox, Progress("starting memory", len(found.programs), "programs") as progress:
         for row in found.programs:
             runtime.check_stop()
+            progress.advance()
             program = _program(row, modes, sandbox, run.train, refused, path)
             if program is None:
                 continue
@@ -128,7 +128,8 @@ def _mode(config: settings.Config, row: Mode, refused: collections.Counter[str])
     reason = None
     if row.family != config.family:
         reason = "mode: another family"
-    elif row.phase not in PHASES or not row.cause.isprintable():
+    # plain, so that no two modes share the heading of their programs (``headed``)
+    elif row.phase not in PHASES or not (row.cause.isascii() and row.cause.isprintable()):
         reason = "mode: no phase or cause that our diagnoser could name"
     elif row.status == "removed" and config.memory.start_mode == "frozen":
         reason = "mode: removed, and frozen it could not come back"
@@ -142,7 +143,7 @@ def _mode(config: settings.Config, row: Mode, refused: collections.Counter[str])
 def _program(
     row: Program, modes: Mapping[str, Mode], sandbox: Sandbox, catalogue: Catalogue, refused: collections.Counter[str], path: Path
 ) -> Program | None:
-    """The program as this run begins with it: evaluated, written anew, without a verdict; its level is where the search may begin."""
+    """The program as this run begins with it: evaluated, written anew, without a verdict; a level says that the other run found one."""
     mode = modes.get(row.mode_id or "")
     if row.kind != "generation" or mode is None:
         refused["program: of another kind or of no imported mode"] += 1

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from coda_jax.evaluation.metrics import METRICS, Summary, Targeting, read_metrics
+from coda_jax.evaluation.metrics import METRICS, Calibration, Summary, Targeting, read_metrics
 from coda_jax.evaluation.records import EvalRecord, tally
 from coda_jax.loop.run import Run
 from coda_jax.memory.rows import ControlTest, Mode
@@ -26,8 +27,9 @@ def summary_of(run: Run, records: Sequence[EvalRecord]) -> Summary:
         suites=tally(records, run.config.evaluate.split),
         rounds=rounds,
         diagnoses=dict(sorted(verdicts.items())),
-        modes=[_modes(run.memory, number) for number in range(1, rounds + 1)],
+        modes=[modes_of_round(run.memory, number) for number in range(1, rounds + 1)],
         targeting=_targeting(run, rounds),
+        critic=calibrations(read_metrics(run.folder / METRICS), rounds),
     )
 
 
@@ -47,13 +49,25 @@ def _targeting(run: Run, rounds: int) -> list[Targeting]:
     return [Targeting(row["environments"], row["exact"], row["share"]) for row in found]
 
 
-def _modes(memory: Memory, round_number: int) -> dict[str, int]:
+def calibrations(rows: Iterable[Mapping[str, Any]], rounds: int) -> list[Calibration]:
+    """Of the finished rounds, from the rows of ``metrics.jsonl``."""
+    found = {row["round"]: row for row in rows if row["kind"] == "critic" and row["round"] <= rounds}
+    return [Calibration(n, found[n]["decisions"], found[n]["calibration_error"]) for n in sorted(found)]
+
+
+def modes_of_round(memory: Memory, round_number: int) -> dict[str, int]:
     """Modes first seen in a round, seen before and still in use at its end, and removed in it."""
     until = memory.rows(Mode, "WHERE v.round <= ? ORDER BY m.mode_id, v.version", (round_number,))
     latest = {m.mode_id: m for m in until}
     first = {m.mode_id: m.round for m in reversed(until)}
+    steps = zip([None, *until], until, strict=False)  # each version after the one before it, which may be another mode's
+    gone = {
+        new.mode_id
+        for old, new in steps
+        if new.round == round_number and new.status == "removed" and not (old and (old.mode_id, old.status) == (new.mode_id, "removed"))
+    }
     return {
         "new": sum(r == round_number for r in first.values()),
         "kept": sum(first[i] < round_number and m.status != "removed" for i, m in latest.items()),
-        "removed": sum(m.status == "removed" and m.round == round_number for m in latest.values()),
+        "removed": sum(latest[i].status == "removed" for i in gone),  # a retired mode that was replayed changes too, and was gone before
     }

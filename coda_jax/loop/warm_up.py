@@ -12,9 +12,11 @@ from coda_jax.evaluation.rollouts import rollout
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning import clone
 from coda_jax.learning.steps import train_steps
-from coda_jax.loop import cloning, demonstrations, evaluation, parts
+from coda_jax.loop import cloning, demonstrations, evaluation, guides, parts, rehearsal
+from coda_jax.loop.rounds import critic
 from coda_jax.loop.rounds import training as round_training
 from coda_jax.loop.run import Run
+from coda_jax.programs.training.program import SparseProgram
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.sim.demonstrate import demonstrate
 from coda_jax.sim.simulator import Episode, episode_of
@@ -46,7 +48,10 @@ def warm_up(run: Run) -> None:
         if config.rounds.count:
             words = cloning.language(config, catalogue, run.encoder)
             again, key = round_training.training_of(run), jax.random.fold_in(jax.random.key(config.seed), 1)
-            state, _ = train_steps(policy, again, round_training.begin(run, state.ema), data, words, key, jnp.asarray(0, jnp.int32))
+            if parts.learns(config):
+                rehearsal.rehearse(run, trajectory, state.ema, data, words)
+            else:
+                state, _ = train_steps(policy, again, round_training.begin(run, state.ema), data, words, key, jnp.asarray(0, jnp.int32))
         progress.advance(part="training")
         rehearse_rollouts(run.config, [episode, episode], state.ema, run)
         progress.advance(part="rollouts")
@@ -56,9 +61,13 @@ def rehearse_rollouts(config, episodes: list[Episode], params, run: Run) -> None
     """Two decisions of the policy in the simulator of the evaluation."""
     scenes = evaluation.chosen_scenes(config)
     bucket = parts.common_bucket([s for specs in scenes.values() for s in specs], run.everything)
-    simulator, policy_fn = evaluation.acting(
-        parts.policy_of(config), params, parts.simulator(config, run.everything, bucket), run.everything
-    )
+    policy, sim = parts.policy_of(config), parts.simulator(config, run.everything, bucket)
     key = evaluation.rollout_key(config.seed, config.evaluate.suites[0])
-    for _ in rollout(simulator, run.everything, episodes, policy_fn, run.encoder.encode, config.evaluate.executed, key):
-        pass
+    modes = {config.actor.collect, config.actor.evaluate} - {"policy"} if parts.learns(config) else set()
+    for mode in ("policy", *sorted(modes)):
+        guide = None
+        if mode != "policy":
+            guide = guides.made(config, mode, critic.start(config, params).critic.params, SparseProgram())
+        simulator, policy_fn = evaluation.acting(policy, params, sim, run.everything, guide)
+        for _ in rollout(simulator, run.everything, episodes, policy_fn, run.encoder.encode, config.evaluate.executed, key):
+            pass

@@ -17,6 +17,7 @@ from coda_jax.memory.transaction import CODECS
 from coda_jax.runtime import InputError
 
 MAX_BYTES = 2 << 30
+MAX_ROWS = 10_000  # modes, and programs, of one file: far more than any run makes
 _MAGIC = b"SQLite format 3\0"
 _VALUE_BYTES = 1_000_000  # longest text of a row
 _STEPS = 1000  # of SQLite's machine between two looks at the budget
@@ -31,13 +32,14 @@ class Imported:
     programs: tuple[Program, ...]
 
 
-def import_memory(path: Path, max_bytes: int = MAX_BYTES) -> Imported:
+def import_memory(path: Path, max_bytes: int = MAX_BYTES, max_rows: int = MAX_ROWS) -> Imported:
     """Modes and programs of a finished run's ``memory.sqlite``, read without writing to it or carrying out anything in it.
 
     Every row of every table is validated and the seals are checked, though only modes and programs are returned.
 
     Raises:
-      InputError: no such file, too large, no SQLite file, damaged, not exactly our tables, or a row that is not valid.
+      InputError: no such file, too large, no SQLite file, damaged, not exactly our tables, too many modes or programs, or a row that is
+        not valid.
     """
     _check_file(path, max_bytes)
     # immutable: no locks, no recovery, no files beside it
@@ -60,7 +62,7 @@ def import_memory(path: Path, max_bytes: int = MAX_BYTES) -> Imported:
             (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
             if found != "ok":
                 raise InputError(f"{path} is damaged ({str(found)[:200]}); take another copy of it")
-            return _read(path, connection)
+            return _read(path, connection, max_rows)
         except (schema.SchemaError, RowError) as error:
             raise InputError(f"{path} cannot be imported: {error}") from None
         except (sqlite3.Error, UnicodeError) as error:
@@ -78,7 +80,8 @@ def _check_file(path: Path, max_bytes: int) -> None:
             raise InputError(f"{path} has {info.st_size} bytes, at most {max_bytes} are read")
         with path.open("rb") as file:
             magic = file.read(len(_MAGIC))
-        log = path.with_name(path.name + "-wal")
+        target = path.resolve()  # SQLite keeps the log beside the file that a link leads to
+        log = target.with_name(target.name + "-wal")
         unfinished = log.exists() and log.stat().st_size > 0
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}; give the memory.sqlite of a finished run") from None
@@ -88,7 +91,11 @@ def _check_file(path: Path, max_bytes: int) -> None:
         raise InputError(f"{path} is in use, or its run was killed ({log.name} holds its last rows); let that run finish first")
 
 
-def _read(path: Path, connection: sqlite3.Connection) -> Imported:
+def _read(path: Path, connection: sqlite3.Connection, max_rows: int) -> Imported:
+    for what in ("modes", "programs"):  # before any of them is in memory
+        (count,) = connection.execute(f"SELECT count(*) FROM {what}").fetchone()
+        if count > max_rows:
+            raise InputError(f"{path} cannot be imported: it holds {count} {what}, at most {max_rows} are read")
     if connection.execute("PRAGMA foreign_key_check").fetchone() is not None:
         raise InputError(f"{path} cannot be imported: rows name others that are not there")
     for row_type in CODECS:

@@ -1,4 +1,4 @@
-"""Difficulty modes as they are now: the hardest, the most valuable, the retired ones, and what training on them gave."""
+"""Difficulty modes as they are now: the hardest, the most valuable, and what training on them gave."""
 
 from __future__ import annotations
 
@@ -19,11 +19,6 @@ def top_modes(memory: Memory, family: str | None, by: Literal["severity", "impor
     """The modes in use that are hardest (lowest success first, unmeasured ones before them) or that taught most."""
     order = {"severity": "severity ASC", "importance": "importance DESC"}[by]
     return memory.rows(Mode, f"{_OF_FAMILY} AND status <> 'removed' ORDER BY {order}, mode_id LIMIT ?", (family, family, limit))
-
-
-def retired_modes(memory: Memory, family: str | None = None) -> list[Mode]:
-    """Removed modes, for replay."""
-    return memory.rows(Mode, f"{_OF_FAMILY} AND status = 'removed' ORDER BY mode_id", (family, family))
 
 
 def history(memory: Memory, mode_id: str) -> list[Mode]:

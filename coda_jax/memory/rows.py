@@ -19,7 +19,9 @@ TEXT_CHARS = 100_000  # of a program or a spec
 Factor = Literal["TASK", "SPATIAL", "ATTRIBUTE"]
 DiagnosedFactor = Literal["TASK", "SPATIAL", "ATTRIBUTE", "EXECUTION"]
 Origin = Literal["seed", "novelty", "targeted", "control", "replay", "revert", "search", "randomised"]
-Purpose = Literal["collect", "revert", "search", "choose", "before", "after", "band", "control_target", "control_other", "evaluate"]
+Purpose = Literal[
+    "collect", "revert", "search", "choose", "before", "after", "band", "control_target", "control_other", "practice", "evaluate"
+]
 ModeStatus = Literal["new", "kept", "removed"]
 ProgramStatus = Literal["candidate", "active", "retired"]
 Verdict = Literal["confirmed", "refuted", "undecided"]

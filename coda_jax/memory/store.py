@@ -175,6 +175,10 @@ class Memory:
         """A stored scene, or None."""
         return next(iter(self.rows(Scene, "WHERE scene_id = ?", (scene_id,))), None)
 
+    def program(self, program_id: str) -> Program | None:
+        """The current version of a stored program, or None."""
+        return next(iter(self.rows(Program, f"WHERE p.program_id = ? AND {CURRENT[Program]}", (program_id,))), None)
+
     def next_episode_id(self) -> int:
         """The id that the next episode gets."""
         return self.select("SELECT coalesce(max(episode_id), 0) + 1 FROM episodes")[0][0]

@@ -9,9 +9,27 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
+from collections.abc import Iterable
 
 from coda_jax.programs.expressions import COMBINATORS
 from coda_jax.programs.helpers import HELPERS
+
+# Verbs of each kind of program, helpers left out, and the modes that take it.
+SCENE_VERBS = ("thing", "scene", "initially", "beside")
+GENERATION_VERBS = ("role", "relation", "edit", "generation")
+TRAINING_VERBS = ("subgoal", "tools", "dense", "sparse", "training")
+_TAKEN_BY = {
+    "scene": "--mode=check and --mode=view take",
+    "generation": "--mode=check and --mode=verify take",
+    "training": "--mode=check takes",
+}
+
+
+def refusals(verbs: Iterable[str], kind: str, wanted: str) -> str:
+    """Verbs of another kind of program: each says which kind this is, where calling it would be an error of no name."""
+    words = f"a {kind} program: {_TAKEN_BY[kind]} those"
+    text = f"() is a verb of {words}. Here a {wanted} program is asked for, which ends with result = {wanted}(...)"
+    return "\n".join(f"def {verb}(*values, **fields):\n    raise ValueError({verb + text!r})\n" for verb in verbs)
 
 
 @functools.cache

@@ -87,8 +87,10 @@ def test_the_policy_in_pytorch_is_the_policy(tables, improve):
         state, losses = train_step(policy, training, state, demos, language, KEY)
         return state, losses @ jnp.array([1.0, policy.grounding_weight, training.language_weight])
 
+    counts = jnp.asarray(awr.counts(training.batch), jnp.int32)
+
     def improved(state):
-        state, row = policy_step(policy, training, awr, state, demos, table, weights, clone, language, KEY)
+        state, row = policy_step(policy, training, awr, state, demos, table, counts, weights, clone, language, KEY)
         return state, row[METRICS.index("loss")]
 
     def batch(n):

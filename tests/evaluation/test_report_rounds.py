@@ -12,6 +12,19 @@ from coda_jax.evaluation.report import charts, cost, write_report
 from tests.evaluation.pages import HOSTILE, Page
 
 MODE = "0123456789abcdef"
+
+
+def potential(at, mode, subgoals, phase="transport", repairs=(), refined=False, reached=None):
+    factor, cause = ("EXECUTION", "") if mode is None else ("SPATIAL", "target_reference_m:high")
+    row = {"round": at, "mode": mode, "factor": factor, "phase": phase, "cause": cause, "form": "potential"}
+    return row | {"subgoals": subgoals, "repairs": list(repairs), "refined": refined, "reached": reached}
+
+
+def update(step, loss):
+    numbers = {"entropy": 4.1, "clip_share": 0.0, "edge_mass": 0.01, "effective_candidates": 3.2, "gradient_norm": 0.8, "bias": -0.04}
+    return {"name": "critic", "step": step, "loss": loss, "candidate_spread": 0.02} | numbers
+
+
 ROWS = [
     ("collect", {"round": 1, "k": 62, "n": 96, "interval": [0.5, 0.7], "edited_k": 51, "edited_n": 96, "refused": {"nothing to edit": 2}}),
     *[("diagnosis", {"round": 1, "mode": MODE, "factor": "SPATIAL", "phase": "transport", "cause": "target_reference_m:high"})] * 2,
@@ -64,6 +77,26 @@ ROWS = [
     (
         "learning_value",
         {"round": 1, "mode": MODE, "scenes": 26, "before": 37, "after": 94, "n": 104, "gain": 0.486, "value": 0.4, "se": 0.07},
+    ),
+    ("potential", potential(1, None, ["closer", "near", "held", "placed"], phase="approach")),
+    ("potential", potential(1, MODE, ["held", "raised", "placed"], repairs=["rewritten: raised"])),
+    ("potential", potential(2, MODE, ["held", "raised", "raised_on", "placed"], refined=True, reached=[0.75, 0.25, 0.0])),
+    ("potential", potential(2, None, ["closer", "near", "held", "placed"], phase="approach", reached=[1.0, 0.875, 0.5, 0.125])),
+    ("train", update(10, 3.8)),
+    ("train", update(20, 3.1)),
+    ("train", {"name": "policy", "step": 20, "loss": 1.5}),
+    (
+        "critic",
+        {
+            "round": 1,
+            "step": 20,
+            "decisions": 2510,
+            "rows": 3644,
+            "calibration": [[0.0, 0.5, 400, 0.25, 0.125, 0.0625], [0.5, 1.0, 100, 0.75, 0.5, None]],
+            "calibration_error": 0.1504,
+            "candidate_sd": 0.031,
+            "weights": {"ess": 0.42, "weight_share": 0.6, "clipped": 0.02, "mean_weight": 1.47, "advantage_sd": 0.08},
+        },
     ),
     ("doctor", {"round": 1, "part": "allocation", "measured": {"ucb": 0.7, "ess": None}, "warnings": []}),
     (
@@ -144,6 +177,14 @@ def source(folder):
         "distance 0.50 (targeted)",  # gallery
         "round 12m00s167 s4.94 h1,993",  # ledger
         "train22s",  # two blocks of a round
+        "scenes that practise no modemost failures in approach",  # training programs
+        "writtento pass the gates: rewritten: raised",
+        "held75%raised25%placed0%refined, new: raised_on",
+        "closer100%near88%held50%placed12%kept",
+        "12,5103,6440.1500.0310.08042%2%1.47",  # critic
+        "value 0.250, earned 0.125 +- 0.062, 400 decisions",
+        "value 0.750, earned 0.500, 100 decisions",
+        "effective candidates",
         "before and after the rounds",
         "round 1policyAWR is plain cloningconfig.awr.temperature",  # scales
         "allocationucb0.2 .. 200.7",

@@ -40,6 +40,17 @@ def test_plain_progress_is_rare_and_complete():
     assert lines[-1] == "demonstrations: 100/100 demos (100%), 8 demos/s, success 0.5, 12s in all"
 
 
+def test_what_an_earlier_process_finished_does_not_count_for_the_rate():
+    clock = Clock()
+    with terminal.Progress("rollouts", 100, "rollouts", stream=io.StringIO(), clock=clock) as progress:
+        clock.now += 10
+        progress.update(20)
+        progress.skip(60)
+        assert progress.line() == "rollouts: 60/100 rollouts (60%), 2 rollouts/s, 20s left"
+        progress.skip(60)  # none more: the work of this process stays in the rate
+        assert progress.line() == "rollouts: 60/100 rollouts (60%), 2 rollouts/s, 20s left"
+
+
 def test_live_progress_redraws_one_line():
     clock, out = Clock(), Tty()
     with terminal.Progress("train", None, "steps", stream=out, clock=clock) as progress:
@@ -93,7 +104,7 @@ def test_a_scale_warning_is_one_line():
     (warning,) = examine(Measured(ess=0.998))
     assert terminal.warning_line("round 2, policy", warning) == (
         "round 2, policy: scale warning: ESS is 0.998 of n: AWR is plain cloning (above 0.95); "
-        "config.awr.temperature: lower it, or set awr.normalisation to std"
+        "config.awr.temperature: lower it, or set awr.advantage_unit to std"
     )
 
 

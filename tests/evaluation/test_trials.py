@@ -45,11 +45,12 @@ def specs():
 
 
 def test_outcomes_come_in_order_and_equal_trials_are_equal(sim, specs):
-    runner = TrialRunner(sim, Catalogue.all(), wander, embed, 4, HORIZON, jax.random.key(0))
+    ended = []
+    runner = TrialRunner(sim, Catalogue.all(), wander, embed, 4, HORIZON, jax.random.key(0), ended.append)
     trials = [Trial(specs[i % 2], (i % 2, i // 4)) for i in range(7)]
     outcomes = runner(trials)
     assert [o.trial for o in outcomes] == trials
-    assert runner.rollouts == 7
+    assert {id(o) for o in ended} == {id(o) for o in outcomes} and len(ended) == 7
     assert np.array_equal(outcomes[0].actions, outcomes[2].actions)  # same scene and repeat, other world and neighbours
     assert not np.array_equal(outcomes[0].actions, outcomes[4].actions)  # another repeat
     assert success_rate(outcomes) == (0, 7)

@@ -113,6 +113,7 @@ CRITIC = Critic(
     yaw_frame=True,
     multi_scale=True,
     cumulative=True,
+    early_ends="fill",
 )
 POLICY = toy.policy(width=16)
 

@@ -12,7 +12,7 @@ import pytest
 from coda_jax.learning import awr as improvement
 from coda_jax.learning import dataset, experience, records, steps
 from coda_jax.learning.policies import grounding
-from coda_jax.learning.policies.base import join
+from coda_jax.learning.policies.base import mixed
 from coda_jax.loop.checkpoint import Checkpoints
 from coda_jax.types import STEP_FIELDS, WorldView
 from tests.learning import toy
@@ -214,9 +214,24 @@ def run(problem, awr, count=2, weights=None, state=None, table=None, clone=None)
     fresh, same = start()
     weights = jnp.ones(own.order.shape) if weights is None else weights
     state, metrics = improvement.policy_steps(
-        POLICY, TRAINING, awr, state or fresh, demos, table or own, weights, clone or same, language, KEY, jnp.asarray(count, jnp.int32)
+        POLICY,
+        TRAINING,
+        awr,
+        state or fresh,
+        demos,
+        table or own,
+        counts(awr),
+        weights,
+        clone or same,
+        language,
+        KEY,
+        jnp.asarray(count, jnp.int32),
     )
     return state, dict(zip(improvement.METRICS, np.asarray(metrics).tolist(), strict=True))
+
+
+def counts(awr) -> jax.Array:
+    return jnp.asarray(awr.counts(TRAINING.batch), jnp.int32)
 
 
 def equal(a, b) -> bool:
@@ -303,22 +318,23 @@ def test_no_host_sync_inside(problem):
     run(problem, settings(), 1)
     state, clone = start()
     demos, table, language = problem
-    weights, count = jnp.ones(table.order.shape), jnp.asarray(2, jnp.int32)
+    weights, count, given = jnp.ones(table.order.shape), jnp.asarray(2, jnp.int32), counts(settings())
     with jax.transfer_guard("disallow"):
-        improvement.policy_steps(POLICY, TRAINING, settings(), state, demos, table, weights, clone, language, KEY, count)
+        improvement.policy_steps(POLICY, TRAINING, settings(), state, demos, table, given, weights, clone, language, KEY, count)
 
 
-def test_joined_batches_keep_their_words(problem):
+def test_mixed_batches_keep_their_words(problem):
     demos, table, _ = problem
-    first, second = dataset.gather(demos, jnp.arange(3), 8), experience.chunk_batch(table, jnp.arange(2))
-    joined = join(first, second)
-    assert joined.table is not None
-    words = joined.table.text[joined.table.names]
-    present = np.asarray(joined.obs.present)
-    np.testing.assert_array_equal(words[present], joined.obs.text[present])
-    np.testing.assert_array_equal(joined.actions[3:], second.actions)
-    plain = join(dataclasses.replace(first, table=None), dataclasses.replace(second, table=None))
+    first, second = dataset.gather(demos, jnp.arange(4), 8), experience.chunk_batch(table, jnp.arange(4))
+    take = jnp.array([True, False, True, False])
+    both = mixed(take, first, second)
+    assert both.table is not None
+    present = np.asarray(both.obs.present)
+    np.testing.assert_array_equal(both.table.text[both.table.names][present], both.obs.text[present])
+    np.testing.assert_array_equal(both.actions[::2], first.actions[::2])
+    np.testing.assert_array_equal(both.actions[1::2], second.actions[1::2])
+    plain = mixed(take, dataclasses.replace(first, table=None), dataclasses.replace(second, table=None))
     loss = jax.jit(POLICY.loss)
-    np.testing.assert_allclose(loss(start()[1], joined, KEY), loss(start()[1], plain, KEY), rtol=1e-4)
+    np.testing.assert_allclose(loss(start()[1], both, KEY), loss(start()[1], plain, KEY), rtol=1e-4)
     with pytest.raises(ValueError, match="word table"):
-        join(first, dataclasses.replace(second, table=None))
+        mixed(take, first, dataclasses.replace(second, table=None))

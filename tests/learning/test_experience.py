@@ -56,6 +56,21 @@ def test_a_transition_leads_to_the_next_decision_or_to_the_last_moment():
     assert batch.rewards[1, 1] == 1  # at the second and last step of the decision
 
 
+def test_a_policys_own_chunk_stays_whole():
+    """What was meant beyond the executed steps stands beside them, not what the next decision did; what was executed is as it was."""
+    chunks = np.random.default_rng(5).normal(size=(3, 8, 7)).astype(np.float32)
+    own = made.record(3, t=10, success=False, chunks=chunks, prefix=4)
+    whole = table.build([own], [made.labels(own, 0)], made.embed, 8, 2)
+    actions, mask = np.asarray(whole.actions[:3]), np.asarray(whole.mask[:3])
+    assert mask.sum(1).tolist() == [4, 2, 0]  # two decisions after the prefix, and the closing row
+    np.testing.assert_array_equal(actions[0, :4], own.actions[4:8])
+    np.testing.assert_array_equal(actions[0, 4:], np.clip(chunks[1, 4:], -1, 1))
+    np.testing.assert_array_equal(actions[1, :2], own.actions[8:])
+    np.testing.assert_array_equal(actions[1, 2:], np.clip(chunks[2, 2:], -1, 1))
+    with pytest.raises(ValueError, match="chunks"):
+        table.build([dataclasses.replace(own, chunks=chunks[:2])], [made.labels(own, 0)], made.embed, 8, 2)
+
+
 def test_actions_go_on_as_the_episode_did_and_then_hold_still():
     whole, own = built(), RECORDS[0].actions
     assert np.array_equal(whole.actions[0], own[:8])
@@ -77,7 +92,7 @@ def test_words_belong_to_their_episodes():
 def test_sources_give_their_counts_and_weights_their_shares():
     heavy = [*RECORDS, made.record(4, t=4, weight=3.0)]  # one decision of weight 3 beside three of weight 1
     whole = built(heavy, [sparse_labels(r) for r in heavy])
-    rows = np.asarray(table.rows_of(whole, jax.random.key(0), (100, 3000, 7, 0)))
+    rows = np.asarray(table.rows_of(whole, jax.random.key(0), np.array((100, 3000, 7, 0)), 3107))
     assert set(rows[:100]) == {0, 1, 2}
     assert set(rows[100:3100]) == {3, 4, 6, 9}
     assert set(rows[3100:]) == {8}
@@ -88,12 +103,12 @@ def test_sources_give_their_counts_and_weights_their_shares():
 def test_an_empty_source_is_served_by_the_others():
     whole = built()
     where = np.asarray(whole.order)[:7].tolist().index
-    assert len(table.rows_of(whole, jax.random.key(0), (1, 2, 1, 4))) == 8
+    assert len(table.rows_of(whole, jax.random.key(0), np.array((1, 2, 1, 4)), 8)) == 8
     counts = np.zeros(len(SOURCES), int)
-    for row in np.asarray(table.rows_of(whole, jax.random.key(0), (100, 200, 100, 400))).tolist():
+    for row in np.asarray(table.rows_of(whole, jax.random.key(0), np.array((100, 200, 100, 400)), 800)).tolist():
         counts[np.searchsorted(whole.offsets, where(row), side="right") - 1] += 1
     assert counts.tolist() == [200, 400, 200, 0]
-    assert set(np.asarray(table.rows_of(whole, jax.random.key(1), (0, 0, 0, 500)))) == {0, 1, 2, 3, 4, 6, 8}
+    assert set(np.asarray(table.rows_of(whole, jax.random.key(1), np.array((0, 0, 0, 500)), 500))) == {0, 1, 2, 3, 4, 6, 8}
 
 
 def test_relabelling_is_building_with_other_labels():
@@ -155,7 +170,7 @@ def regress(state, whole, key, count):
 
     def body(_, state):
         w, opt, step = state
-        batch = table.critic_batch(whole, table.rows_of(whole, jax.random.fold_in(key, step), (4, 4, 2, 2)))
+        batch = table.critic_batch(whole, table.rows_of(whole, jax.random.fold_in(key, step), np.array((4, 4, 2, 2)), 12))
         gradient = jax.grad(lambda w: jnp.mean((batch.obs.ee_pos @ w - batch.phi) ** 2 + (batch.candidates[:, 0, 0, :3] @ w) ** 2))(w)
         updates, opt = optax.adam(0.1).update(gradient, opt, w)
         return optax.apply_updates(w, updates), opt, step + 1
@@ -181,7 +196,11 @@ def test_killed_after_two_steps_and_rebuilt_it_goes_on_bit_for_bit():
 
 
 def test_batches_are_drawn_without_leaving_the_device():
-    whole, key, draw = built(), jax.random.key(0), jax.jit(lambda w, k: table.critic_batch(w, table.rows_of(w, k, (2, 2, 2, 2))))
+    whole, key, draw = (
+        built(),
+        jax.random.key(0),
+        jax.jit(lambda w, k: table.critic_batch(w, table.rows_of(w, k, np.array((2, 2, 2, 2)), 8))),
+    )
     draw(whole, key)
     with jax.transfer_guard("disallow"):
         draw(whole, key)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from coda_jax.learning.scale_doctor import Measured
 from coda_jax.memory.allocation import ModeState, value_over_exploration
 from coda_jax.types import ACTION_DIM
 
+SETTING = re.compile(r"\b[a-z]+\.[a-z]\w+")  # a dotted path in a sentence
 RNG = np.random.default_rng(0)
 LOW, HIGH, WIDTH = -2.0, 1.0, 3 / 96.5  # of the critic's support
 HORIZON, EXECUTED = 300, 8
@@ -165,11 +167,17 @@ def test_every_limit_and_every_measure_has_its_rule():
 
 
 @pytest.mark.parametrize("rule", doctor.RULES, ids=lambda rule: rule.name)
-def test_the_setting_to_change_is_one(rule):
-    """As far as the configuration has the section at all."""
+def test_every_setting_that_a_rule_names_is_one(rule):
     config = settings.default()
-    if rule.setting.split(".")[0] in config:
-        settings.check_key(config, rule.setting)
+    for path in (rule.setting, *SETTING.findall(f"{rule.text} {rule.change}")):
+        settings.check_key(config, path)
+
+
+def test_settings_are_found_in_texts():
+    assert SETTING.findall("lower it, or set awr.most_weight to 5.5; {value:.3f} of n. Then awr.temperature") == [
+        "awr.most_weight",
+        "awr.temperature",
+    ]
 
 
 def test_records_join_and_another_unit_is_refused():

@@ -304,7 +304,7 @@ def test_a_run_of_another_seed_differs(config, whole, tmp_path):
     assert scenes[0] != scenes[1]
 
 
-def test_evaluating_again_leaves_the_run_alone(config, whole, copy, capsys):
+def test_evaluating_again_leaves_the_run_alone(config, whole, copy, capsys, monkeypatch):
     before = {p.name: p.read_bytes() for p in copy.glob("*.*")}
     again = small_config()
     again.evaluate.executed, again.evaluate.suites = 8, ("id",)
@@ -327,6 +327,9 @@ def test_evaluating_again_leaves_the_run_alone(config, whole, copy, capsys):
     assert [line.split()[0] for line in out.splitlines() if not line.startswith(copy.name)] == ["suite", "id", "suite", "id", "tasks"]
     with pytest.raises(InputError, match="name one of them: .*/validation-e8-id-3scenes"):
         compare.run(copy, [folder.parent])
+    monkeypatch.chdir(folder)
+    compare.run(Path("."), [Path("../..")])  # paths without names
+    assert capsys.readouterr().out.startswith(f"{copy.name} against {copy.name}/evaluations/{folder.name}: ")
 
 
 def test_an_evaluation_goes_on_where_it_was_stopped(config, copy, monkeypatch, caplog):

@@ -17,6 +17,7 @@ MEASURED = {"warm-up": 14.8, "scenes": 4.0, "demonstrations": 3.1, "clone": 44.9
 def quickstart() -> settings.Config:
     config = settings.default("cpu")
     config.rounds.count = 3
+    config.awr.improve = "filtered"  # as it was measured
     return config
 
 
@@ -49,6 +50,36 @@ def test_time_follows_the_work_and_the_cores():
     assert expected(baseline, 1)["3 rounds"] < one["3 rounds"] / 2
 
 
+def test_a_critic_costs_its_updates_and_its_table(tmp_path):
+    plain, config = quickstart(), quickstart()
+    config.awr.improve, config.rounds.practice = "awr", 0
+    weighted = expected(config, 1)["3 rounds"] - expected(plain, 1)["3 rounds"]
+    updates = expected(plain, 1)["clone"] * plain.schedule.most_updates / plain.clone.steps
+    assert weighted == pytest.approx(3 * updates / 3 + estimate.critic_seconds(config))  # a third more for each of three rounds' updates
+    config.awr.improve = "frozen"  # one block a round is enough: it is measured twice
+    plain.schedule.most_updates = plain.rounds.steps
+    updates = expected(plain, 1)["clone"] * plain.schedule.most_updates / plain.clone.steps
+    frozen = expected(config, 1)["3 rounds"] - expected(plain, 1)["3 rounds"]
+    assert frozen == pytest.approx(estimate.critic_seconds(config) - 3 * updates)
+    config.awr.improve = "awr"
+    config.critic.steps, config.critic.width, config.critic.layers, config.critic.batch, config.experience.rows = 500, 64, 4, 64, 65_536
+    # 500 updates take 9 s; rows: 100 seeds, then 1,984 recorded rollouts and 64 demonstrations a round of 30 decisions, at most 65,536
+    rows = 64_440 + 65_536 + 65_536
+    assert estimate.critic_seconds(config) == pytest.approx(3 * 9 + rows * 2.3e-4)
+    line = "\ncritic          "
+    assert line in estimate.describe(config, tmp_path) and line not in estimate.describe(plain, tmp_path)
+
+
+def test_memory_of_the_critic_is_counted():
+    plain, config = quickstart(), quickstart()
+    config.awr.improve = "awr"
+    before = requirements.memory_bytes(config)
+    assert before > requirements.memory_bytes(plain) + requirements.table_bytes(config)
+    assert requirements.table_bytes(config) == pytest.approx(config.experience.rows * 2_000, rel=0.1)  # 1.9 kB a row were measured
+    config.experience.rows //= 2
+    assert requirements.memory_bytes(config) < before
+
+
 def test_a_run_is_set_beside_its_estimate(tmp_path):
     cost = {"wall_s": 2.0, "cpu_s": 3.0, "simulated_s": 0.0, "rollouts": 7, "compiles": 0}
     atomic_write(tmp_path / "config.json", json.dumps({"config": settings.to_dict(quickstart())}).encode())
@@ -71,8 +102,17 @@ def of_strategy(name: str, **changes):
 def test_rollouts_of_a_round_by_hand():
     found = estimate.round_rollouts(of_strategy("coda"))
     # 48 bases and variants twice; 20 failures of 5 arms, 8 each; 4 programs of 4 levels, 8 scenes twice; 2 tests of 32 pairs, 8 each;
-    # 32 environments and as many controls, 4 each, before and after two blocks; 12 more of each environment while its band is open
-    assert found == {"collect": 192, "diagnose": 800, "search": 256, "control": 1024, "measure": 3 * 64 * 4, "band": 3 * 32 * 12}
+    # 32 environments and as many controls, 4 each, before and after two blocks; 12 more of each environment while its band is open;
+    # 2 of each environment from start states
+    assert found == {
+        "collect": 192,
+        "diagnose": 800,
+        "search": 256,
+        "control": 1024,
+        "measure": 3 * 64 * 4,
+        "band": 3 * 32 * 12,
+        "practice": 32 * 2,
+    }
     assert estimate.round_rollouts(of_strategy("coda", schedule__kind="fixed"))["band"] == 32 * 12
 
 

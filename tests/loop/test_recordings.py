@@ -30,7 +30,8 @@ def spec():
 
 def outcome(spec, seed: int, t: int, recorded: bool = True, prefix: int = 0) -> Outcome:
     record = made.record(seed, t=t)
-    kept = Recorded(record.views, record.executed, prefix) if recorded else None
+    chunks = np.random.default_rng(seed).normal(size=(len(record.executed), 8, 7)).astype(np.float32)
+    kept = Recorded(record.views, record.executed, prefix, chunks) if recorded else None
     trial = Trial(spec, (7, seed), record.actions[:prefix] if prefix else None)
     return Outcome(trial, True, t, None, {"gap": Measured(0.1, 2, 0.2, "m")}, 0, record.actions, kept)
 
@@ -47,6 +48,7 @@ def test_outcomes_come_back_with_every_moment(spec, tmp_path):
         if old.recorded and new.recorded:
             assert equal(new.recorded.views, old.recorded.views)
             assert np.array_equal(new.recorded.executed, old.recorded.executed)
+            assert np.array_equal(new.recorded.chunks, old.recorded.chunks)
             assert new.recorded.prefix == old.recorded.prefix
     assert read[2].trial.prefix is not None and np.array_equal(read[2].trial.prefix, written[2].actions[:4])
 

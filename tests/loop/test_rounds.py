@@ -24,7 +24,7 @@ from coda_jax.loop import workdir as folders
 from coda_jax.loop.experience import gather
 from coda_jax.loop.journal import read_commits
 from coda_jax.loop.rounds import collect, proposals
-from coda_jax.loop.rounds.measure import measured_scenes
+from coda_jax.loop.rounds.measured import measured_scenes
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.rounds.variants import Batch
 from coda_jax.loop.run import opened
@@ -50,7 +50,9 @@ NANO = REPOSITORY / "experiments" / "nano.py"
 
 @pytest.fixture(scope="module")
 def config():
-    return command_line.load_config(str(NANO))
+    config = command_line.load_config(str(NANO))
+    config.checkpoint.keep = 10  # that a run can be cut to any commit of its last round
+    return config
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +75,8 @@ def rows_without_times(folder: Path) -> list[dict]:
 
 def test_every_stage_ran_once(whole):
     names = [r["name"] for r in read_metrics(whole / "metrics.jsonl") if r["kind"] == "stage"]
-    each = ["collect", "diagnose", "propose", "control", "environments", "before", "train1", "after1"]
+    each = ["collect", "diagnose", "propose", "control", "environments", "before"]
+    each += ["potentials", "practice", "critic", "train1", "after1"]
     rounds = [f"r{n}.{stage}" for n in (1, 2) for stage in each]
     assert names == ["scenes", "demonstrations", "clone", "evaluate.before", *rounds, "evaluate"]
     assert {r.moment for r in read_records(whole)} == {"before", "after"}
@@ -89,7 +92,8 @@ def test_rounds_leave_diagnoses_modes_tests_and_values(config, memory):
     assert {d.mode_id for d in diagnoses if d.factor != "EXECUTION"} <= {m.mode_id for m in modes}
     assert all(d.evidence.margins and d.evidence.steps for d in diagnoses)
     programs, tests = memory.rows(Program), memory.rows(ControlTest)
-    assert programs and all("result = generation(" in p.text for p in programs)
+    assert {p.kind for p in programs} == {"generation", "training"}
+    assert all(f"result = {p.kind}(" in p.text for p in programs)
     assert tests and all(len(t.pairs) <= config.control.most_scenes for t in tests)
     values = memory.rows(LearningValue)
     assert values and all(g.n == config.rounds.rollouts for v in values for g in v.scenes)
@@ -119,7 +123,7 @@ def test_replay_draws_from_mastered_and_retired_modes(config, whole, tmp_path):
         good, gone = tests[0].mode_id, tests[-1].mode_id
         assert good != gone and tests[-1].round == 2
         mode = next(m for m in current_modes(job.memory) if m.mode_id == gone)
-        (program,) = [p for p in programs_of(job.memory, gone) if p.round == 2]
+        (program,) = [p for p in programs_of(job.memory, gone, "generation") if p.round == 2]
         scene = job.memory.rows(Scene)[0].scene_id
         with job.memory.transaction() as t:  # as if round 2 had refuted the one, and round 3 had taught the other
             t.add(next_version(mode, 2, status="removed"))
@@ -311,7 +315,7 @@ def test_a_round_killed_at_every_substep_ends_the_same(config, whole, tmp_path, 
     config.checkpoint.rollouts = 4
     died = go_on_dying(config, copy, monkeypatch)
     assert set(died) == {f"r2.{stage}" for stage in ("collect", "diagnose", "propose", "control", "environments", "before", "after1")}
-    assert died.count("r2.collect") == 4 and died.count("r2.before") == 4  # of 16 rollouts each
+    assert died.count("r2.collect") == 4 and died.count("r2.before") >= 4  # of 16 rollouts each, and what the band asks for
     assert len(died) > 20
     assert_same(copy, whole)
     assert not list((copy / "episodes").glob("part_*"))

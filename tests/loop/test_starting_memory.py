@@ -120,12 +120,13 @@ def test_what_was_imported_is_not_read_again(other, tmp_path):
 
 def test_what_cannot_be_used_is_left_out_and_counted(tmp_path):
     odd = made.mode("turn \u202e high", status="kept")
+    accented = made.mode("turn h\u00efgh")
     nowhere = made.mode("turn high", phase="dancing")
     elsewhere = made.mode("turn high", family="pouring")
     away = 'result = generation(factor="spatial", roles=[role("target")], edits=[edit("yaw")], level=0.5)\n'
     path = store(
         tmp_path / "other",
-        *(dataclasses.replace(m, version=1) for m in (HEAVY, CLEAR, odd, nowhere, elsewhere)),
+        *(dataclasses.replace(m, version=1) for m in (HEAVY, CLEAR, odd, accented, nowhere, elsewhere)),
         made.program(MASS + "# and a remark", mode_id=HEAVY.mode_id, status="active", verdict="confirmed", level=0.75),
         made.program(away, mode_id=HEAVY.mode_id),
         made.program(MASS + "#", mode_id=HEAVY.mode_id, status="active", level=0.75),
@@ -145,7 +146,7 @@ def test_what_cannot_be_used_is_left_out_and_counted(tmp_path):
     assert (kept.level, kept.status, kept.verdict, kept.round) == (0.75, "candidate", None, 0)
     assert "remark" not in kept.text and 'edit("mass", low=0.1, high=1.0)' in kept.text  # only what it says
     (told,) = [r for r in read_metrics(tmp_path / "run" / "metrics.jsonl") if r["kind"] == "starting_memory"]
-    assert sum(told["refused"].values()) == 9 and told["refused"]["program: the same as another one"] == 1
+    assert sum(told["refused"].values()) == 10 and told["refused"]["program: the same as another one"] == 1
     assert told["refused"]["program: of another factor than its mode"] == 1
     assert len(told["sha256"]) == 64 and list(told["programs"]) == [kept.program_id]
 
@@ -156,6 +157,22 @@ def test_a_program_that_stalls_every_worker_refuses_the_file(tmp_path):
     config.sandbox.time_s = config.sandbox.grace_s = 0.1
     (tmp_path / "run").mkdir()
     with opened(config, tmp_path / "run") as job, pytest.raises(InputError, match="kills or stalls every worker"):
+        starting_memory.run_stage(job)
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(other, tmp_path, monkeypatch):
+    read = starting_memory.read
+
+    def read_and_change(config):
+        found = read(config)
+        with Memory.open(other) as memory, memory.transaction() as t:
+            t.add(made.scene(7))
+            t.commit("evaluate", 0, "{}")
+        return found
+
+    monkeypatch.setattr(starting_memory, "read", read_and_change)
+    (tmp_path / "run").mkdir()
+    with opened(nano(other), tmp_path / "run") as job, pytest.raises(InputError, match="was written while it was read"):
         starting_memory.run_stage(job)
 
 

@@ -36,8 +36,8 @@ class Bare:
         raise KeyboardInterrupt
 
 
-def certified(run):
-    specs = [sample_spec(run.train, "pick_place", "id", "train", seed) for seed in range(4)]
+def certified(run, first_seed=0):
+    specs = [sample_spec(run.train, "pick_place", "id", "train", first_seed + i) for i in range(4)]
     return certify(run, specs, 2, 100, parts.noise_of(run.config), "demonstrations")
 
 
@@ -88,6 +88,15 @@ def test_demonstrations_killed_at_every_commit_end_the_same(unbroken, tmp_path):
     assert (physics, episodes) == unbroken[1:]
     for some, others in zip(found, unbroken[0], strict=True):
         assert_equal(some, others)
+
+
+def test_trajectories_of_another_scene_are_refused(tmp_path):
+    run = Bare(tmp_path, 3)
+    with pytest.raises(KeyboardInterrupt):
+        certified(run)
+    run.begin()
+    with pytest.raises(InputError, match="no trajectories of this run"):
+        certified(run, first_seed=4)
 
 
 def test_physics_are_counted_as_the_simulator_counts_them(tmp_path):

@@ -49,7 +49,7 @@ def test_the_picture_goes_where_pictures_of_runs_go(tmp_path, capsys, monkeypatc
         ("result = scene(\n", "syntax"),
         ("result = 3\n", "invalid_scene"),
         ("while True:\n    pass\n", "limit_time"),
-        ('result = generation(factor="spatial", roles=[role("target")], edits=[edit("yaw")])', "--mode=verify takes those"),
+        ('result = generation(factor="spatial", roles=[role("target")], edits=[edit("yaw")])', "--mode=check and --mode=verify take those"),
     ],
 )
 def test_a_bad_program_is_one_message(text, message, tmp_path):

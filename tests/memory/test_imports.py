@@ -112,6 +112,8 @@ def test_files_that_are_no_database_are_refused(path, tmp_path):
 def test_too_large_and_unfinished_files_are_refused(path):
     with pytest.raises(InputError, match="at most 1000 are read"):
         import_memory(path, max_bytes=1000)
+    with pytest.raises(InputError, match="it holds [0-9]+ modes, at most 0 are read"):
+        import_memory(path, max_rows=0)
     with Memory.open(path) as memory, memory.transaction() as t:
         t.add(made.scene(5))
         t.commit("collect", 0, "{}")
@@ -119,8 +121,11 @@ def test_too_large_and_unfinished_files_are_refused(path):
     with Memory.open(path) as memory:
         with memory.transaction() as t:
             t.add(made.scene(6))
-        with pytest.raises(InputError, match="is in use, or its run was killed"):
-            import_memory(path)
+        link = path.with_name("link.sqlite")
+        link.symlink_to(path)
+        for name in (path, link):  # the log is beside the file itself
+            with pytest.raises(InputError, match="is in use, or its run was killed"):
+                import_memory(name)
     with pytest.raises(InputError, match="rows that no commit came for"):
         import_memory(path)
 

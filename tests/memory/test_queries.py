@@ -85,7 +85,7 @@ def test_modes_and_programs(memory):
         min((made.mode("yaw"), MODE), key=lambda m: m.mode_id).cause
     ]
     assert modes.top_modes(memory, "articulated", "severity", 5) == []
-    assert [m.cause for m in modes.retired_modes(memory, "pick_place")] == ["friction low"]
+    assert [m.cause for m in modes.current_modes(memory, "pick_place") if m.status == "removed"] == ["friction low"]
     assert {m.cause: v and v.round for m, v in modes.modes_with_learning(memory)} == {
         "yaw": None,
         "friction low": None,

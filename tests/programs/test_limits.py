@@ -22,14 +22,15 @@ LINES = {
 
 
 def checked(text: str) -> float:
+    """CPU time of the quickest of five checks, s."""
     best = float("inf")
-    for _ in range(3):
-        began = time.perf_counter()
+    for _ in range(5):
+        began = time.process_time()  # a wall clock would time the neighbours too
         try:
             check_text(text, LIMITS)
         except ProgramError as error:
             assert error.kind is ErrorKind.TEXT
-        best = min(best, time.perf_counter() - began)
+        best = min(best, time.process_time() - began)
     return best
 
 

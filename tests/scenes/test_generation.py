@@ -70,7 +70,7 @@ def test_a_scene_program_is_told_where_it_belongs(first, sandbox):
 
 @pytest.mark.parametrize("first", ['role("target")', 'relation("near", "obstacle", "target")', 'edit("yaw")', "generation(level=1)"])
 def test_a_generation_program_is_told_where_it_belongs(first, sandbox):
-    with pytest.raises(ProgramError, match="is a verb of a generation program: --mode=verify takes those") as caught:
+    with pytest.raises(ProgramError, match="is a verb of a generation program: --mode=check and --mode=verify take those") as caught:
         evaluate_scene(f"x = 1\nresult = {first}\n", sandbox, TRAIN)
     assert (caught.value.kind, caught.value.line) == (ErrorKind.INVALID_SCENE, 2)
 

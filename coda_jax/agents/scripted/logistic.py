@@ -33,39 +33,35 @@ def log_likelihood(z: np.ndarray, k: np.ndarray, trials: np.ndarray) -> np.ndarr
     return k * z - trials * np.logaddexp(0, z)
 
 
-def fit(x: np.ndarray, k: np.ndarray, trials: np.ndarray, weights: np.ndarray | None = None, ridge: float = RIDGE) -> np.ndarray:
-    """Coefficients [r, 1 + f], intercept first, that maximise sum_i w_i log L_i - ridge/2 |beta|^2, for each row of ``weights``.
+def fit(x: np.ndarray, k: np.ndarray, trials: np.ndarray, ridge: float = RIDGE) -> np.ndarray:
+    """Coefficients [1 + f], intercept first, that maximise sum_i log L_i - ridge/2 |beta|^2.
 
     Damped Newton steps: every step is halved until the objective does not fall, so it converges from anywhere.
 
     Args:
-      x: [n, f] standardised columns. k: [n] successes. trials: [n] of so many. weights: [r, n], e.g. bootstrap counts; ones if None.
+      x: [n, f] standardised columns. k: [n] successes. trials: [n] of so many.
     """
-    w = np.ones((1, len(x))) if weights is None else np.asarray(weights, np.float64)
     design = np.hstack([np.ones((len(x), 1)), x])
-    columns = design.shape[1]
-    products = (design[:, :, None] * design[:, None, :]).reshape(len(x), -1)  # so that all Hessians are one matrix product
-    penalty = np.full(columns, ridge)
+    penalty = np.full(design.shape[1], ridge)
     penalty[0] = _INTERCEPT_RIDGE
-    rate = (w @ k + 0.5) / (w @ trials + 1)
-    start = np.zeros((len(w), columns))
-    start[:, 0] = np.log(rate / (1 - rate))  # the weak penalty pulls the intercept here
+    rate = (k.sum() + 0.5) / (trials.sum() + 1)
+    start = np.zeros(design.shape[1])
+    start[0] = np.log(rate / (1 - rate))  # the weak penalty pulls the intercept here
 
-    def objective(beta: np.ndarray) -> np.ndarray:
-        return (w * log_likelihood(beta @ design.T, k, trials)).sum(axis=1) - 0.5 * ((beta - start) ** 2 @ penalty)
+    def objective(beta: np.ndarray) -> float:
+        return float(log_likelihood(design @ beta, k, trials).sum() - 0.5 * (beta - start) ** 2 @ penalty)
 
     beta, value = start.copy(), objective(start)
     for _ in range(_STEPS):
-        p = sigmoid(beta @ design.T)
-        gradient = (w * (k - trials * p)) @ design - penalty * (beta - start)
-        hessian = ((w * trials * p * (1 - p)) @ products).reshape(-1, columns, columns) + np.diag(penalty)
-        step = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
+        p = sigmoid(design @ beta)
+        gradient = design.T @ (k - trials * p) - penalty * (beta - start)
+        hessian = (design.T * (trials * p * (1 - p))) @ design + np.diag(penalty)
+        step = np.linalg.solve(hessian, gradient)
         for _ in range(_HALVINGS):
             new = objective(beta + step)
-            worse = new < value - 1e-12 * np.abs(value)
-            if not worse.any():
+            if new >= value - 1e-12 * abs(value):
                 break
-            step[worse] *= 0.5
+            step *= 0.5
         beta, value = beta + step, new
         if np.abs(step).max() < _TOLERANCE:
             break

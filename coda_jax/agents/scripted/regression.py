@@ -41,7 +41,7 @@ def drop_shares(
     x, k, trials = _checked(features, groups, k, trials)
     z, mean, scale = standardise(x)
     base = np.zeros_like(z) if reference is None else (_reference(reference, x) - mean) / scale
-    beta = fit(z, k, trials, ridge=ridge)[0]
+    beta = fit(z, k, trials, ridge)
     order = tuple(dict.fromkeys(groups))
     columns = [np.array([g == name for g in groups]) for name in order]
     drops = np.stack([(base - z)[:, c] @ beta[1:][c] for c in columns], axis=1)

@@ -13,10 +13,12 @@ from coda_jax.evaluation.comparison import pooled_change
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.evaluation.report import markup, sections
 from coda_jax.evaluation.report.cost import costs
+from coda_jax.evaluation.report.critic import critic
 from coda_jax.evaluation.report.data import HELD_OUT, RunData, load, pooled
 from coda_jax.evaluation.report.environments import environments
 from coda_jax.evaluation.report.gallery import gallery
 from coda_jax.evaluation.report.modes import modes
+from coda_jax.evaluation.report.potentials import potentials
 from coda_jax.evaluation.report.rounds import diagnoses, rounds
 from coda_jax.evaluation.report.scales import scales
 
@@ -29,13 +31,15 @@ SECTIONS: tuple[Callable[[RunData], str], ...] = (
     modes,
     diagnoses,
     environments,
+    potentials,
+    critic,
+    scales,
     sections.failures,
     sections.films,
     gallery,
     costs,
     sections.planner,
     sections.training,
-    scales,
     sections.configuration,
 )
 

@@ -19,6 +19,7 @@ from coda_jax.runtime import InputError
 LEDGER = "ledger.json"
 HELD_OUT = ("instances", "layouts", "tasks", "categories")
 _IMAGE_TYPES = {".png": "image/png", ".webp": "image/webp", ".jpg": "image/jpeg"}
+_CURVE_POINTS = 400
 _IMAGE_BYTES = 2_000_000  # a larger picture would make the page unwieldy
 
 
@@ -97,3 +98,10 @@ def pooled(summary: Summary, suites: Iterable[str], moment: str) -> Tally:
     """Sum of one moment over suites and families."""
     chosen = [t for f in summary.suites.values() for s in suites for m, t in f.get(s, {}).items() if m == moment]
     return Tally(sum(t.k for t in chosen), sum(t.n for t in chosen))
+
+
+def thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """At most _CURVE_POINTS points of a curve, each the mean of its neighbours."""
+    size = max(1, -(-len(points) // _CURVE_POINTS))
+    pieces = [points[i : i + size] for i in range(0, len(points), size)]
+    return [(sum(x for x, _ in p) / len(p), sum(y for _, y in p) / len(p)) for p in pieces]

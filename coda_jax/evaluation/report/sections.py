@@ -13,7 +13,7 @@ from coda_jax.evaluation.metrics import Moment, Tally
 from coda_jax.evaluation.mode_history import number, tally
 from coda_jax.evaluation.records import EvalRecord
 from coda_jax.evaluation.report import charts, markup
-from coda_jax.evaluation.report.data import HELD_OUT, RunData, pooled
+from coda_jax.evaluation.report.data import HELD_OUT, RunData, pooled, thinned
 from coda_jax.evaluation.terminal import duration
 
 COLOURS: dict[Moment, str] = {"before": "#9ca3af", "after": "#2563eb"}
@@ -23,7 +23,6 @@ _SUCCESS = "#bbf7d0"
 _PHASE_COLOURS = ("#fde68a", "#fdba74", "#f97316", "#c2410c", "#7c2d12")
 _SERIES = ("#2563eb", "#c2410c", "#0f766e", "#7c3aed")
 _FILMS = 2  # of each outcome and suite
-_CURVE_POINTS = 400
 
 
 def tiles(run: RunData) -> str:
@@ -72,7 +71,7 @@ def suites(run: RunData) -> str:
         body.append(charts.bar_chart(groups, f"success by suite, {family}") + markup.table(header, rows, 1))
     note = "One rollout for each suite scene and seed. Ranges are 95 %: Wilson's or, where a scene has several rollouts, over scenes."
     if run.changes:
-        note += " The change is paired scene by scene ; where its interval holds 0, nothing is shown to have changed."
+        note += " The change is paired scene by scene; where its interval holds 0, nothing is shown to have changed."
     return markup.section("Success by suite", note, "".join(body))
 
 
@@ -175,22 +174,17 @@ def training(run: RunData) -> str:
     curves: dict[str, list[tuple[float, float]]] = {}
     for row in run.of_kind("train"):
         step = number(row.get("step"))
+        if row.get("name") == "critic":
+            continue  # it has a section of its own
         for field in ("loss", "validation_loss"):
             value = number(row.get(field))
             if step is not None and value is not None:
                 name = field.replace("_", " ") if "name" not in row else f"{row['name']} {field.replace('_', ' ')}"
                 curves.setdefault(name, []).append((step, value))
-    series = [(name, _thin(points), colour) for (name, points), colour in zip(curves.items(), _SERIES, strict=False)]
+    series = [(name, thinned(points), colour) for (name, points), colour in zip(curves.items(), _SERIES, strict=False)]
     if not series:
         return ""
     return markup.section("Training loss", "", charts.line_chart(series, "training step", "training loss"))
-
-
-def _thin(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """At most _CURVE_POINTS points, each the mean of its neighbours."""
-    size = -(-len(points) // _CURVE_POINTS)
-    pieces = [points[i : i + size] for i in range(0, len(points), size)]
-    return [(sum(x for x, _ in p) / len(p), sum(y for _, y in p) / len(p)) for p in pieces]
 
 
 def configuration(run: RunData) -> str:

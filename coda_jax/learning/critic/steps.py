@@ -25,7 +25,8 @@ METRICS = (
     "candidate_spread",  # standard deviation over the candidates of x', mean
     "effective_candidates",  # exp(entropy of softmax(Q / T)) at the actor's temperature, mean
     "gradient_norm",  # before clipping
-    "edge_mass",  # predicted probability beyond the support's range, mean
+    "at_ends",  # share of the clipped targets within half a bin of the range's ends
+    "edge_mass",  # predicted probability in the first and the last bin, mean
     "bins_used",  # share of the bins with at least a tenth of a uniform bin's probability, averaged over the batch
 )
 
@@ -179,7 +180,8 @@ def metrics(
         "candidate_spread": spread.mean(),
         "effective_candidates": effective.mean(),
         "gradient_norm": gradient_norm,
-        "edge_mass": (p * critic.support.outside()).sum(-1).mean(),
+        "at_ends": (jnp.minimum(y - critic.support.low, critic.support.high - y) < critic.support.width / 2).mean(),
+        "edge_mass": (p[:, 0] + p[:, -1]).mean(),
         "bins_used": (p.mean(0) > 0.1 / critic.support.bins).mean(),
     }
     return jnp.stack([values[name] for name in METRICS])

@@ -56,11 +56,6 @@ class Support:
         """The values v_b that bins stand for, float64."""
         return self.low + self.width * (np.arange(self.bins) + 0.5 - self.margin)
 
-    def outside(self) -> np.ndarray:
-        """[v] bool: bins whose value lies beyond [low, high]; mass there is a sign of saturation."""
-        centres = self.centres()
-        return (centres < self.low) | (centres > self.high)
-
     def clip(self, y: Float[Array, "*n"]) -> tuple[Float[Array, "*n"], Bool[Array, "*n"]]:
         """Targets cut to [low, high], and which of them were outside (beyond rounding)."""
         slack = 1e-5 * (self.high - self.low)

@@ -40,8 +40,8 @@ class ChunkBatch:
     table: WordTable | None
 
 
-def join(first: ChunkBatch, second: ChunkBatch) -> ChunkBatch:
-    """The chunks of both, ``first``'s before ``second``'s.
+def mixed(take: Array, first: ChunkBatch, second: ChunkBatch) -> ChunkBatch:
+    """``b`` chunks, ``first``'s where ``take`` [b] and ``second``'s elsewhere: how many of each may then be traced.
 
     Raises:
       ValueError: one has a word table and the other none.
@@ -49,15 +49,16 @@ def join(first: ChunkBatch, second: ChunkBatch) -> ChunkBatch:
     tables = (first.table, second.table)
     if (tables[0] is None) != (tables[1] is None):
         raise ValueError("only one of the two batches has a word table: give both one, or neither")
+    if tables[0] is not None and tables[1] is not None:
+        text = jnp.concatenate([tables[0].text, tables[1].text])
+        first = dataclasses.replace(first, table=WordTable(text, tables[0].names))
+        second = dataclasses.replace(second, table=WordTable(text, tables[1].names + tables[0].text.shape[0]))
     plain = [dataclasses.replace(batch, table=None) for batch in (first, second)]
-    joined = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), *plain)
-    if tables[0] is None or tables[1] is None:
-        return joined
-    words = WordTable(
-        text=jnp.concatenate([tables[0].text, tables[1].text]),
-        names=jnp.concatenate([tables[0].names, tables[1].names + tables[0].text.shape[0]]),
-    )
-    return dataclasses.replace(joined, table=words)
+    chosen = jax.tree.map(lambda a, b: jnp.where(take.reshape(-1, *[1] * (a.ndim - 1)), a, b), *plain)
+    if first.table is None or second.table is None:
+        return chosen
+    names = jnp.where(take[:, None], first.table.names, second.table.names)
+    return dataclasses.replace(chosen, table=WordTable(first.table.text, names))
 
 
 class Policy(Protocol):

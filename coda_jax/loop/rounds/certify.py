@@ -49,6 +49,13 @@ class _Jobs:
     def episode(self, key: tuple[int, int]) -> Episode:
         return episode_of(self.specs[key[0] - self.first], self.horizon, key)
 
+    def known(self, scene_id: str, key: tuple[int, int]) -> Episode:
+        """The episode of a key; a KeyError where it is none of that scene."""
+        episode = self.episode(key)
+        if episode.spec.scene_id != scene_id:
+            raise KeyError(f"episode {key} is of scene {episode.spec.scene_id}, not {scene_id}")
+        return episode
+
     def failed(self, episode: Episode) -> None:
         scene = episode.key[0] - self.first
         if self._next[scene] < self.each + SPARE:
@@ -69,7 +76,7 @@ def certify(
     config = run.config
     sim = parts.native_simulator(config, run.everything, parts.training_bucket(run.train))
     jobs = _Jobs(specs, each, config.horizon, first)
-    batch = run.substeps.batch(trajectories.save, lambda path: trajectories.load(path, lambda _, key: jobs.episode(key)))
+    batch = run.substeps.batch(trajectories.save, lambda path: trajectories.load(path, jobs.known))
     found: list[list[Trajectory]] = [[] for _ in specs]
     episodes = control_steps = 0
 

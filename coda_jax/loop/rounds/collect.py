@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from coda_jax import runtime
-from coda_jax.agents.base import Case, Outcome, Trial
+from coda_jax.agents.base import Outcome, Trial
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.evaluation.trials import success_interval, success_rate
 from coda_jax.loop import cloning, demonstrations, parts
@@ -80,14 +80,14 @@ def run_stage(run: Run, round_number: int) -> Finished:
     variants = random_variants(run, bases, batch, "collect", round_number)
     specs = [(b.number, b.spec) for b in bases] + [(v.base.number, v.spec) for v in variants]
     trials = [Trial(spec, (number, repeat)) for number, spec in specs for repeat in range(config.rounds.collect)]
-    rollouts = Rollouts(run, cloning.trained(run).ema)
+    rollouts = Rollouts(run, cloning.trained(run).ema, "collect")
     with rollouts.runner("collect", round_number, len(trials), "collect") as rollout_fn:
         outcomes = rollout_fn(trials)
     files = dict(changes["files"])
     path = f"episodes/rollouts_r{round_number:02d}_collect.npz"
     stored.save(run.folder / path, outcomes)
     files[path] = file_sha256(run.folder / path)
-    own = _own_successes(run, round_number, outcomes)
+    own = None if parts.learns(config) else _own_successes(run, round_number, outcomes)  # a critic weights them instead
     if own:
         files[own] = file_sha256(run.folder / own)
     scenes = rows.SceneRows(recall.scene_ids(run.memory))
@@ -146,10 +146,3 @@ def _own_successes(run: Run, round_number: int, outcomes: list[Outcome]) -> str 
 
 def _identity(episode: Episode) -> tuple[str, tuple[int, int]]:
     return episode.spec.scene_id, episode.key
-
-
-def cases(run: Run, round_number: int) -> list[Case]:
-    """Every collected rollout of the round beside its base scene, in the order of the rollouts."""
-    scenes = recall.Scenes(run.memory)
-    path = run.folder / f"episodes/rollouts_r{round_number:02d}_collect.npz"
-    return [Case(scenes.base(o.trial.spec.scene_id), o) for o in stored.load(path, scenes.spec)]

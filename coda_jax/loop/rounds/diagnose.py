@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from coda_jax.agents.base import Case, Diagnosis, Outcome, Trial
 from coda_jax.loop import cloning, parts
-from coda_jax.loop.rounds import collect, evidence, recall, rows
+from coda_jax.loop.rounds import evidence, recall, rows
+from coda_jax.loop.rounds.cases import collected
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.run import Finished, Run
 from coda_jax.memory import rows as memory_rows
@@ -41,7 +42,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
     """Diagnose, merge the diagnoses into modes, store both."""
     config = run.config
     assert run.state.checkpoint is not None, "cloning commits its last state"
-    cases = collect.cases(run, round_number)
+    cases = collected(run, round_number)
     failures = chosen_failures(cases, config.diagnose.failures)
     rollouts = Rollouts(run, cloning.trained(run).ema)
     reverts: list[Outcome] = []

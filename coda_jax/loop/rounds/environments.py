@@ -57,7 +57,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
     accepted = accepted[: config.rounds.environments]
     files = dict(changes["files"])
     if accepted:
-        path = f"episodes/demos_r{round_number:02d}.npz"
+        path = demonstrations.file_of_round(round_number)
         demonstrations.store(run.folder / path, [t for _, own in accepted for t in own], run.everything)
         files[path] = file_sha256(run.folder / path)
     scenes = rows.SceneRows(recall.scene_ids(run.memory))

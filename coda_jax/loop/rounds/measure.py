@@ -10,10 +10,11 @@ import numpy as np
 from coda_jax.agents.base import Outcome, Trial
 from coda_jax.evaluation.statistics import paired_difference
 from coda_jax.evaluation.trials import counts_of, rate_interval, success_rate
-from coda_jax.loop import cloning, schedule, seed_scenes, starting_memory
+from coda_jax.loop import cloning, schedule, starting_memory
 from coda_jax.loop.journal import Environment
 from coda_jax.loop.rounds import membership, recall, rows
 from coda_jax.loop.rounds import outcomes as stored
+from coda_jax.loop.rounds.measured import measured_scenes
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.run import Finished, Run
 from coda_jax.memory import band
@@ -21,21 +22,6 @@ from coda_jax.memory.consolidate import next_version
 from coda_jax.memory.learning_value import learning_values, scene_gains
 from coda_jax.memory.modes import current_modes
 from coda_jax.memory.rows import Episode, Gain, LearningValue, Purpose
-
-
-def measured_scenes(run: Run, round_number: int) -> tuple[list[Environment], list[Environment]]:
-    """The round's environments, and control variants of its control tests, which are never trained on."""
-    environments = list(run.state.environments.get(str(round_number), []))
-    own = {e.scene_id for e in environments}
-    numbers = {scene.spec.scene_id: number for number, scene in enumerate(seed_scenes.load(run.folder, run.state))}
-    controls: dict[str, Environment] = {}
-    for episode in recall.episodes(run.memory, round_number, "control_other"):
-        if episode.scene_id in own or episode.scene_id in controls or len(controls) == run.config.rounds.environments:
-            continue
-        row = run.memory.scene(episode.scene_id)
-        assert row is not None and row.base_scene_id is not None, "control variants are stored with their bases"
-        controls[episode.scene_id] = Environment(episode.scene_id, numbers[row.base_scene_id], None)
-    return environments, list(controls.values())
 
 
 def _by_mode(environments: list[Environment]) -> dict[str, list[Environment]]:
@@ -165,6 +151,8 @@ def _decide(
     after: dict[str, int],
 ) -> schedule.Decision:
     config, n = run.config, run.config.rounds.rollouts
+    if config.awr.improve == "frozen":  # further blocks would change nothing
+        return schedule.Decision(True, "the policy is frozen, only its critic has learned")
     modes = {mode_id: [e.scene_id for e in own] for mode_id, own in _by_mode(environments).items()}
     updates = block * config.rounds.steps
     if config.schedule.kind == "fixed":

@@ -12,7 +12,7 @@ import numpy as np
 
 from coda_jax.agents.base import Measured, Outcome, Recorded, Trial
 from coda_jax.evaluation.metrics import atomic_write
-from coda_jax.loop import recordings
+from coda_jax.loop import parts, recordings
 from coda_jax.loop.checkpoint import require_space
 from coda_jax.loop.journal import file_sha256
 from coda_jax.loop.run import Run
@@ -22,12 +22,12 @@ from coda_jax.types import ACTION_DIM, WorldView
 
 
 def keep(run: Run, round_number: int, name: str, outcomes: Sequence[Outcome]) -> dict[str, str]:
-    """With ``experience.record``: the stage's rollouts as a file of the coming commit, path to SHA-256; else none.
+    """Where a critic learns: the stage's rollouts as a file of the coming commit, path to SHA-256; else none.
 
     Raises:
       DiskFullError: too little space is free.
     """
-    if not run.config.experience.record:
+    if not parts.learns(run.config):
         return {}
     path = file_of(round_number, name)
     save(run.folder / path, outcomes)
@@ -64,6 +64,8 @@ def save(path: Path, outcomes: Sequence[Outcome]) -> None:
         "actions": np.concatenate([o.actions for o in outcomes]).astype(np.float32) if outcomes else np.zeros((0, 7), np.float32),
     }
     arrays |= recordings.packed([o.recorded.views for o in outcomes if o.recorded])
+    if chunks := [o.recorded.chunks for o in outcomes if o.recorded]:
+        arrays["chunks"] = np.concatenate(chunks).astype(np.float32)
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
     require_space(path.parent.parent, buffer.tell())
@@ -84,16 +86,29 @@ def load(path: Path, spec_of: Callable[[str], SceneSpec]) -> list[Outcome]:
         ends = np.cumsum(lengths)
         recorded = np.array(["executed" in row for row in rows], bool)
         views = iter(recordings.unpacked(arrays, lengths[recorded]))
+        chunks = iter(_chunks(arrays, [len(row["executed"]) for row in rows if "executed" in row]))
         return [
-            _outcome(row, arrays["actions"][end - length : end], next(views) if has else None, spec_of)
+            _outcome(row, arrays["actions"][end - length : end], (next(views), next(chunks)) if has else None, spec_of)
             for row, length, end, has in zip(rows, lengths, ends, recorded, strict=True)
         ]
     except (*recordings.UNREADABLE, KeyError, TypeError, IndexError) as error:
         raise InputError(f"{path} holds no rollouts of this run ({error}); choose another --workdir") from error
 
 
-def _outcome(row: dict[str, Any], actions: np.ndarray, views: WorldView | None, spec_of: Callable[[str], SceneSpec]) -> Outcome:
-    recorded = None if views is None else Recorded(views, np.array(row["executed"], np.int32), int(row["prefix"]))
+def _chunks(arrays: dict[str, np.ndarray], decisions: Sequence[int]) -> list[np.ndarray]:
+    """Each recorded rollout's chunks [k, h, 7]; ValueError where they are not as written."""
+    if not decisions:
+        return []
+    chunks = arrays["chunks"]
+    if chunks.dtype != np.float32 or chunks.ndim != 3 or chunks.shape[0] != sum(decisions) or chunks.shape[2] != ACTION_DIM:
+        raise ValueError(f"chunks are {chunks.dtype} {chunks.shape}; {sum(decisions)} decisions need float32 [{sum(decisions)}, h, 7]")
+    return np.split(chunks, np.cumsum(decisions)[:-1])
+
+
+def _outcome(
+    row: dict[str, Any], actions: np.ndarray, kept: tuple[WorldView, np.ndarray] | None, spec_of: Callable[[str], SceneSpec]
+) -> Outcome:
+    recorded = None if kept is None else Recorded(kept[0], np.array(row["executed"], np.int32), int(row["prefix"]), kept[1])
     if recorded and (recorded.executed.sum() != len(actions) or not 0 <= recorded.prefix <= len(actions)):
         raise ValueError("its decisions do not belong to its actions")
     prefix = actions[: recorded.prefix] if recorded and recorded.prefix else None

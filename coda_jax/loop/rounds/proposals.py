@@ -12,7 +12,7 @@ from coda_jax.evaluation.trials import counts_of
 from coda_jax.learning.scale_doctor import Measured
 from coda_jax.loop import parts, scales
 from coda_jax.loop.rounds import collect, recall
-from coda_jax.loop.rounds.rollouts import Rollouts
+from coda_jax.loop.rounds.rollouts import Rollouts, identity
 from coda_jax.loop.rounds.variants import Base, Batch, Made, drawn_edit, own_program, program_variant, random_variant, seed_of, verified
 from coda_jax.loop.run import Run
 from coda_jax.loop.strategies import STRATEGIES
@@ -88,22 +88,18 @@ def uniform(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
     return [Proposal(m, "novelty") for m in made[: ask.count]]
 
 
-def _identity(trial: Trial) -> tuple[str, tuple[int, int]]:
-    return trial.spec.scene_id, trial.key
-
-
 def in_band(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
     """Random edits of which those are kept whose success is likeliest to lie in the band, whatever the factor."""
     made = collect.random_variants(ask.run, ask.bases, batch, *ask.seed("in_band"), draw=_one_factor)
     n = ask.run.config.rounds.rollouts
     trials = [Trial(m.spec, (m.base.number, r)) for m in made for r in range(n)]
     # an earlier wave may have drawn the same scene, of the same base, so with the same noise
-    known = {_identity(o.trial): o for o in batch.rolled}
-    missing = [trial for trial in trials if _identity(trial) not in known]
+    known = {identity(o.trial): o for o in batch.rolled}
+    missing = [trial for trial in trials if identity(trial) not in known]
     with rollouts.runner("band", ask.round_number, len(missing), "success of candidates") as rollout_fn:
         batch.rolled += rollout_fn(missing)
-    known = {_identity(o.trial): o for o in batch.rolled}
-    counts = counts_of([known[_identity(trial)] for trial in trials], n)
+    known = {identity(o.trial): o for o in batch.rolled}
+    counts = counts_of([known[identity(trial)] for trial in trials], n)
     ranked = sorted(range(len(made)), key=lambda i: (-band_probability(*counts[i]), i))
     return [Proposal(made[i], "novelty") for i in sorted(ranked[: ask.count])]
 

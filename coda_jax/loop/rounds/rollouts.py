@@ -12,24 +12,29 @@ from coda_jax.agents.base import Outcome, RolloutFn, Trial
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.evaluation.trials import TrialRunner
 from coda_jax.learning.policies.base import Params
-from coda_jax.loop import evaluation, parts
+from coda_jax.loop import evaluation, guides, parts
 from coda_jax.loop.rounds import outcomes as stored
 from coda_jax.loop.run import Run
 from coda_jax.sim.native import physics_steps
 
 # Noise of each purpose; before and after a training are measured with the same.
-PURPOSES = ("collect", "revert", "search", "control", "measure", "band")
-KEPT = ("collect", "control", "measure")  # whose rollouts are kept to learn from
+PURPOSES = ("collect", "revert", "search", "control", "measure", "band", "practice")
+KEPT = ("collect", "control", "measure", "practice")  # whose rollouts are kept to learn from
 
 
 class Rollouts:
-    """Rolls trials out with one set of parameters; ``physics_steps`` and ``count`` grow with the work, of earlier processes too."""
+    """Rolls trials out with one set of parameters; ``physics_steps`` and ``count`` grow with the work, of earlier processes too.
 
-    def __init__(self, run: Run, params: Params):
+    mode: which of ``actor.collect`` and ``actor.evaluate`` acts.
+    """
+
+    def __init__(self, run: Run, params: Params, mode: str = "evaluate"):
         self._run = run
         bucket = parts.training_bucket(run.train)
         self._base = parts.simulator(run.config, run.everything, bucket)
-        self.sim, self._policy_fn = evaluation.acting(parts.policy_of(run.config), params, self._base, run.everything)
+        self.sim, self._policy_fn = evaluation.acting(
+            parts.policy_of(run.config), params, self._base, run.everything, guides.guide_of(run, run.config.actor[mode])
+        )
         self.count = self._control_steps = 0
         self._scenes: set[str] = set()
 
@@ -43,14 +48,14 @@ class Rollouts:
         """A ``RolloutFn`` with progress over ``total`` rollouts, or more if more are asked for; its noise depends on purpose and round."""
         key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self._run.config.seed), 3 + PURPOSES.index(purpose)), round_number)
         with Progress(f"round {round_number}, {label}", total, "rollouts") as progress:
-            record = self._run.config.experience.record and purpose in KEPT
+            record = parts.learns(self._run.config) and purpose in KEPT
             yield lambda trials: self._roll_out(trials, key, progress, record)
 
     def _roll_out(self, trials: Sequence[Trial], key: jax.Array, progress: Progress, record: bool) -> list[Outcome]:
         """Outcomes in the order of the trials; those that an earlier process committed are read back."""
         config, specs = self._run.config, {t.spec.scene_id: t.spec for t in trials}
         batch = self._run.substeps.batch(stored.save, lambda path: stored.load(path, specs.__getitem__))
-        known = {_identity(o.trial): o for o in batch.known}
+        known = {identity(o.trial): o for o in batch.known}
         progress.total = max(progress.total or 0, progress.done + len(trials))
         progress.skip(progress.done + len(known))
 
@@ -70,14 +75,14 @@ class Rollouts:
             done,
             record,
         )
-        fresh = iter(run_trials([t for t in trials if _identity(t) not in known]))
-        outcomes = [known[_identity(t)] if _identity(t) in known else next(fresh) for t in trials]
+        fresh = iter(run_trials([t for t in trials if identity(t) not in known]))
+        outcomes = [known[identity(t)] if identity(t) in known else next(fresh) for t in trials]
         self.count += len(outcomes)
         self._control_steps += sum(o.steps for o in outcomes)
         self._scenes |= specs.keys()
         return outcomes
 
 
-def _identity(trial: Trial) -> tuple[str, tuple[int, int]]:
+def identity(trial: Trial) -> tuple[str, tuple[int, int]]:
     """Equal trials of one batch end equally, so that one outcome may stand for both."""
     return trial.spec.scene_id, trial.key

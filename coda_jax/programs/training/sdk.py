@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from coda_jax.programs.sdk import common_source, expression_source, source
+from coda_jax.programs.sdk import GENERATION_VERBS, SCENE_VERBS, common_source, expression_source, refusals, source
 from coda_jax.programs.training.limits import DENSE_WEIGHT, MAX_STAGES, TOOL_RANGES
 
 
@@ -13,4 +13,5 @@ def training_sdk() -> str:
     """The whole source that runs in the sandbox before a training program."""
     constants = f"_MOST_SUBGOALS = {MAX_STAGES}\n_TOOLS = {TOOL_RANGES!r}\n_WEIGHT = {DENSE_WEIGHT!r}\n"
     verbs = source("coda_jax.programs.training", "training_source")
-    return f"{constants}\n{common_source()}\n\n{expression_source('expression')}\n\n{verbs}"
+    others = refusals(SCENE_VERBS, "scene", "training") + refusals(GENERATION_VERBS, "generation", "training")
+    return f"{constants}\n{common_source()}\n\n{expression_source('expression')}\n\n{verbs}\n\n{others}"

@@ -76,7 +76,9 @@ def test_subgoals_lie_in_the_diagnosed_phase(sandbox, phase, stages):
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_compiled_programs_pass_the_gates(sandbox, phase):
-    found = constructed(compiled(sandbox, phase), demonstrations())
+    program = compiled(sandbox, phase)
+    assert isinstance(program, TrainingProgram)
+    found = constructed(program, demonstrations())
     assert found.repairs in ((), ("latched",))
     assert found.repairs == () or phase == "place"  # a target is carried low over the reference on the way to its other side
 

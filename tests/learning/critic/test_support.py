@@ -65,10 +65,6 @@ def test_untrained_head_decodes_to_zero_or_the_nearest_value(changes):
     assert float(s.decode(jnp.asarray(s.start_bias()))) == pytest.approx(max(0.0, s.low), abs=1e-5)
 
 
-def test_bins_outside_the_range():
-    assert np.flatnonzero(support().outside()).tolist() == [0, 1, 99, 100]
-
-
 @pytest.mark.parametrize(
     "changes, message",
     [

@@ -27,6 +27,7 @@ from coda_jax.programs.training.program import (
 )
 from coda_jax.programs.training.vocabulary import GOAL, SUCCESS
 from coda_jax.programs.verifier import goal_of, nu
+from coda_jax.scenes.sdk import scene_sdk
 from tests.programs.training.made import LIMITS, TEXTBOOK, e, simple
 
 
@@ -194,10 +195,10 @@ def test_text_that_exhausts_is_stopped(sandbox):
 def test_tools_have_ranges_and_none_is_not_set():
     for name, (low, high) in TOOL_RANGES.items():
         for value in (low, high, None):
-            assert getattr(Tools(**{name: value}), name) == value
+            assert getattr(dataclasses.replace(Tools(), **{name: value}), name) == value
         for value in (low - 0.01, high + 0.01, float("nan")):
             with pytest.raises(ValueError, match=name):
-                Tools(**{name: value})
+                dataclasses.replace(Tools(), **{name: value})
 
 
 def test_binding_puts_the_scenes_own_in_place():
@@ -250,3 +251,11 @@ def test_programs_that_fit_here_fit_every_scene():
     expressions.encode(bind(simple(widest), {"target": "a", "reference": "b"}, success), {"a": 0, "b": 1})
     with pytest.raises(ProgramError, match="at most 48 fit"):
         check_program(simple(e("any_of", *[SUCCESS] * 4, GOAL)))
+
+
+def test_verbs_of_another_kind_say_so(sandbox):
+    for text, kind in [('thing("mug_1")\n', "scene"), ('result = generation(factor="spatial")\n', "generation")]:
+        with pytest.raises(ProgramError, match=f"is a verb of a {kind} program: .* Here a training program is asked for"):
+            evaluate_training(text, sandbox)
+    with pytest.raises(ProgramError, match="is a verb of a training program: --mode=check takes those. Here a scene program is asked for"):
+        sandbox.evaluate(TEXTBOOK, scene_sdk())

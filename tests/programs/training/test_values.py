@@ -85,12 +85,18 @@ def test_blocks_change_nothing(monkeypatch):
 def test_many_episodes_take_seconds_and_no_new_executable():
     views, one = random_view(np.random.default_rng(3), 5 * BLOCK), tables(PROGRAMS, SCENES)
     values(one, np.zeros(3, int), cut(views, np.arange(3)))
-    compiled = expressions.evaluate._cache_size()
+    compilations: list[str] = []
+
+    def listen(event: str, duration_secs: float, **_: str | int) -> None:
+        if "compile" in event:
+            compilations.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
     start = time.perf_counter()
     values(one, np.arange(5 * BLOCK) % 5, views)
     values(one, np.arange(100) % 5, cut(views, np.arange(100)))
-    assert time.perf_counter() - start < 3.0  # 50,000 rows in five times as long
-    assert expressions.evaluate._cache_size() == compiled
+    assert time.perf_counter() - start < 5.0  # about 0.3 s on a quiet machine
+    assert not compilations
 
 
 def test_measured_progress_of_rollouts():

@@ -1,0 +1,125 @@
+"""Settings that cannot work, or would change nothing, beside one another."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from coda_jax.runtime import InputError
+
+SOURCES = 4  # of experience: demonstrations, targeted, control, replay
+LEAST_DEMONSTRATIONS = 0.25  # of a batch of the policy, beside weighted decisions
+
+
+def check(config: Any, trains: bool) -> None:
+    """Refuse such settings; each of them lies within its own limits. trains: False where a finished policy is only evaluated.
+
+    Raises:
+      InputError: it names the settings, their values and what to change.
+    """
+    suites = config.evaluate.suites
+    if not suites or len(set(suites)) < len(suites):
+        raise InputError(f"config.evaluate.suites is {suites!r}; name at least one suite, none twice")
+    if config.evaluate.executed > config.policy.chunk:
+        raise InputError(
+            f"config.evaluate.executed is {config.evaluate.executed}, but only config.policy.chunk = {config.policy.chunk} actions "
+            f"are predicted; lower the first or raise the second"
+        )
+    if config.clone.warmup >= config.clone.steps:
+        raise InputError(f"config.clone.warmup is {config.clone.warmup}; it must be below config.clone.steps ({config.clone.steps})")
+    _check_rounds(config)
+    if config.rounds.count and config.awr.improve != "filtered" and (trains or config.actor.evaluate != "policy"):
+        _check_read(config)
+    _check_critic(config)
+    _check_improvement(config)
+
+
+def _check_rounds(config: Any) -> None:
+    if config.allocation.novelty + config.allocation.replay > 1:
+        raise InputError(
+            f"config.allocation.novelty {config.allocation.novelty} and config.allocation.replay {config.allocation.replay} are shares of "
+            "one budget; together they must be at most 1"
+        )
+    if not 1 <= len(config.engine.levels) <= 100 or not all(0 < level <= 1 for level in config.engine.levels):
+        raise InputError(f"config.engine.levels is {config.engine.levels!r}; it must be 1 to 100 numbers above 0 and at most 1")
+    if config.schedule.most_updates % config.rounds.steps:
+        raise InputError(
+            f"config.schedule.most_updates is {config.schedule.most_updates}; it must be a multiple of config.rounds.steps, "
+            f"{config.rounds.steps}: a round trains in such blocks"
+        )
+    if config.rounds.most_rollouts < config.rounds.rollouts:
+        raise InputError(
+            f"config.rounds.most_rollouts is {config.rounds.most_rollouts}; it must be at least config.rounds.rollouts, "
+            f"{config.rounds.rollouts}"
+        )
+    if config.control.most_scenes < config.control.scenes:
+        raise InputError(
+            f"config.control.most_scenes is {config.control.most_scenes}; it must be at least config.control.scenes, "
+            f"{config.control.scenes}"
+        )
+
+
+def _check_read(config: Any) -> None:
+    critic, executed, chunk = config.critic, config.evaluate.executed, config.policy.chunk
+    if not executed <= critic.tokens <= chunk:
+        raise InputError(
+            f"config.critic.tokens is {critic.tokens}; it must lie between config.evaluate.executed, {executed}, and config.policy.chunk, "
+            f"{chunk}: the critic reads at least what is carried out of a chunk"
+        )
+
+
+def _check_critic(config: Any) -> None:
+    critic = config.critic
+    if critic.width % critic.heads:
+        raise InputError(f"config.critic.width is {critic.width}; it must be a multiple of config.critic.heads, {critic.heads}")
+    if not critic.low < critic.high:
+        raise InputError(f"config.critic.low is {critic.low}; it must be below config.critic.high, {critic.high}")
+    if critic.bins <= 2 * critic.margin + 1:
+        raise InputError(
+            f"config.critic.bins is {critic.bins}; with config.critic.margin = {critic.margin} bins at each end it must be above "
+            f"{2 * critic.margin + 1:g}"
+        )
+    for path, shares in (("critic.shares", critic.shares), ("awr.shares", config.awr.shares)):
+        if len(shares) != SOURCES or not all(share >= 0 for share in shares) or not math.isclose(sum(shares), 1, abs_tol=1e-6):
+            raise InputError(
+                f"config.{path} is {tuple(shares)!r}; it must be {SOURCES} shares, of demonstrations, targeted, control and replay, "
+                "with sum 1"
+            )
+    if config.awr.shares[0] < LEAST_DEMONSTRATIONS:
+        raise InputError(
+            f"config.awr.shares is {tuple(config.awr.shares)!r}; demonstrations, the first, must get at least {LEAST_DEMONSTRATIONS}"
+        )
+
+
+def _check_improvement(config: Any) -> None:
+    improve = config.awr.improve
+    acting = {f"actor.{name}": config.actor[name] for name in ("collect", "evaluate") if config.actor[name] != "policy"}
+    for path, mode in acting.items():
+        if improve == "filtered":
+            raise InputError(
+                f"config.{path} is {mode}, but config.awr.improve=filtered trains no critic to choose by; set it to policy, or "
+                "config.awr.improve to awr"
+            )
+        if not config.rounds.count:
+            raise InputError(
+                f"config.{path} is {mode}, but without rounds there is no critic; set it to policy, or raise config.rounds.count"
+            )
+        if config.actor.candidates == 1:
+            raise InputError(
+                f"config.{path} is {mode}, but one candidate leaves no choice; raise config.actor.candidates, or set it to policy"
+            )
+    if improve == "frozen":
+        if config.actor.evaluate == "policy":
+            raise InputError(
+                "config.awr.improve=frozen trains no policy, so with config.actor.evaluate=policy rounds would change nothing; set the "
+                "latter to argmax, sample or average"
+            )
+        if config.lora.rank:
+            raise InputError(
+                f"config.lora.rank is {config.lora.rank}, but config.awr.improve=frozen trains no adapters; set it to 0, or "
+                "config.awr.improve to awr"
+            )
+    if improve != "awr" and config.awr.drift_weight:
+        raise InputError(
+            f"config.awr.drift_weight is {config.awr.drift_weight}, but config.awr.improve={improve} has no updates by weights; set it to 0"
+        )

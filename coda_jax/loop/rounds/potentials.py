@@ -1,0 +1,199 @@
+"""Stage "potentials": every mode that is practised gets a training program, mended where the rollouts under it stop.
+
+Scenes that practise no mode share the program of the phase in which the round's rollouts failed most. All programs pass the gates.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+
+from coda_jax import config as settings
+from coda_jax.agents.base import Factor, Outcome
+from coda_jax.evaluation.terminal import Progress
+from coda_jax.loop import improvement, parts
+from coda_jax.loop.check_training import TrainingCheck
+from coda_jax.loop.own_programs import patiently
+from coda_jax.loop.rounds import outcomes as stored
+from coda_jax.loop.rounds import recall
+from coda_jax.loop.rounds.cases import collected
+from coda_jax.loop.run import Finished, Run
+from coda_jax.memory.modes import current_modes
+from coda_jax.memory.programs import current_programs
+from coda_jax.memory.rows import Program, program_id_of
+from coda_jax.memory.store import Memory
+from coda_jax.programs.sandbox import Sandbox
+from coda_jax.programs.training.gates import GateError, constructed
+from coda_jax.programs.training.measured import MeasuredProgress, measure
+from coda_jax.programs.training.program import AnyProgram, SparseProgram, TrainingProgram, evaluate_training, to_program
+from coda_jax.scenes.families import PHASES
+from coda_jax.sim.potentials import program_scene
+
+
+@dataclasses.dataclass(frozen=True)
+class InUse:
+    """Training programs: of modes by their id, and the one of scenes that practise none."""
+
+    modes: dict[str, AnyProgram]
+    default: AnyProgram
+
+    def of(self, mode_id: str | None) -> AnyProgram:
+        return self.default if mode_id is None else self.modes.get(mode_id, self.default)
+
+
+def in_use(memory: Memory, config: settings.Config) -> InUse:
+    """The active training programs, read from memory through the sandbox; success alone before there are any."""
+    return _read(config, [p for p in _training(memory) if p.status == "active"])
+
+
+def replaced(memory: Memory, config: settings.Config, round_number: int) -> InUse:
+    """``in_use`` as it was before the round mended some of them."""
+    rows = _training(memory)
+    active = [p for p in rows if p.status == "active" and p.round < round_number]
+    return _read(config, [*active, *(p for p in rows if p.status == "retired" and p.round == round_number)])
+
+
+def _training(memory: Memory) -> list[Program]:
+    return [p for p in current_programs(memory) if p.kind == "training"]
+
+
+def _read(config: settings.Config, rows: Sequence[Program]) -> InUse:
+    found, default = dict[str, AnyProgram](), SparseProgram()
+    if not rows:
+        return InUse(found, default)
+    with Sandbox(parts.limits_of(config)) as sandbox:
+        for row in sorted(rows, key=lambda p: (p.round, p.program_id)):
+            program = patiently(sandbox, lambda text=row.text: evaluate_training(text, sandbox))
+            if row.mode_id is None:
+                default = program
+            else:
+                found[row.mode_id] = program
+    return InUse(found, default)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Wanted:
+    """A program to make or mend. outcomes: recorded rollouts under it."""
+
+    mode_id: str | None
+    factor: Factor
+    phase: str
+    cause: str
+    heading: str
+    outcomes: Sequence[Outcome]
+
+
+def _wanted(run: Run, round_number: int) -> list[_Wanted]:
+    cases = [case.outcome for case in collected(run, round_number)]
+    failed = Counter(o.phase for o in cases if not o.success and o.phase)
+    phase = max(PHASES, key=lambda p: (failed[p], -PHASES.index(p)))
+    wanted = [_Wanted(None, "EXECUTION", phase, "", "# scenes that practise no mode", cases)]
+    scenes = recall.Scenes(run.memory)
+    path = run.folder / stored.file_of(round_number, "before")
+    before = stored.load(path, scenes.spec) if path.exists() else []
+    practised: dict[str, set[str]] = {}
+    for e in run.state.environments.get(str(round_number), []):
+        if e.mode_id:
+            practised.setdefault(e.mode_id, set()).add(e.scene_id)
+    for mode in sorted(current_modes(run.memory, run.config.family), key=lambda m: m.mode_id):
+        if mode.mode_id in practised:
+            own = [o for o in before if o.trial.spec.scene_id in practised[mode.mode_id]]
+            heading = f"# {mode.factor} in {mode.phase}: {mode.cause}"
+            wanted.append(_Wanted(mode.mode_id, mode.factor, mode.phase, mode.cause, heading, own))
+    return wanted
+
+
+def run_stage(run: Run, round_number: int) -> Finished:
+    """Compile what is missing, refine what is there."""
+    known = {p.mode_id: p for p in sorted(_training(run.memory), key=lambda p: (p.round, p.program_id)) if p.status == "active"}
+    gates = TrainingCheck(run.config)
+    rows: list[Program] = []
+    wanted = _wanted(run, round_number)
+    with (
+        Sandbox(parts.limits_of(run.config)) as sandbox,
+        Progress(f"round {round_number}, potentials", len(wanted), "programs") as progress,
+    ):
+        for want in wanted:
+            rows += _made(run, round_number, want, known.get(want.mode_id), gates, sandbox)
+            progress.advance()
+    return Finished({"done": len(wanted), "unit": "programs"}, rows)
+
+
+def _made(run: Run, round_number: int, want: _Wanted, known: Program | None, gates: TrainingCheck, sandbox: Sandbox) -> list[Program]:
+    """Rows of memory: the program that is new, and the one that it replaces."""
+    compiler, progress = improvement.compiler_of(run.config), None
+    old = None if known is None else patiently(sandbox, lambda: evaluate_training(known.text, sandbox))
+    if want.mode_id is None and old is not None and known is not None and f"{want.phase}\n" not in known.text:
+        old, known_phase = None, known  # another phase fails most now
+    else:
+        known_phase = None
+    if old is None:
+        text, repairs = compiler.compile(want.factor, want.phase, want.cause), ()
+        program = patiently(sandbox, lambda: evaluate_training(text, sandbox))
+        if isinstance(program, TrainingProgram):
+            built = constructed(program, gates.demonstrations)
+            program, repairs = built.program, built.repairs
+    else:
+        program, repairs = old, ()
+        if run.config.potential.refine and isinstance(old, TrainingProgram):
+            progress = _progress(run, old, want.outcomes)
+            program, repairs = _refined(run, old, progress, gates, sandbox)
+    _log(run, round_number, want, program, repairs, progress, changed=program != old)
+    if program == old:
+        return []
+    text = f"{want.heading}, {want.phase}\n{to_program(program)}"
+    replaced_row = known if known_phase is None else known_phase
+    rows = []
+    if replaced_row is not None:
+        rows.append(dataclasses.replace(replaced_row, version=replaced_row.version + 1, status="retired", round=round_number))
+    program_id = program_id_of("training", text)
+    stored_row = run.memory.program(program_id)
+    version = 1 if stored_row is None else stored_row.version + 1
+    return [*rows, Program(program_id, version, "training", text, want.mode_id, None, "active", None, round_number)]
+
+
+def _progress(run: Run, program: TrainingProgram, outcomes: Sequence[Outcome]) -> MeasuredProgress | None:
+    seen = [(program_scene(o.trial.spec, run.everything), o.recorded.views) for o in outcomes if o.recorded and not o.health and o.steps]
+    return measure(program, seen) if seen else None
+
+
+def _refined(
+    run: Run, program: TrainingProgram, progress: MeasuredProgress | None, gates: TrainingCheck, sandbox: Sandbox
+) -> tuple[TrainingProgram, tuple[str, ...]]:
+    """The program mended where rollouts stop, or as it was where the mended one does not pass the gates."""
+    if progress is None:
+        return program, ()
+    text = improvement.compiler_of(run.config).refine(program, progress)
+    mended = patiently(sandbox, lambda: evaluate_training(text, sandbox))
+    assert isinstance(mended, TrainingProgram), "a potential stays one"
+    try:
+        built = constructed(mended, gates.demonstrations)
+    except GateError as error:
+        run.say(f"a refinement was refused: {error}")
+        return program, ()
+    return built.program, built.repairs
+
+
+def _log(
+    run: Run,
+    round_number: int,
+    want: _Wanted,
+    program: AnyProgram,
+    repairs: tuple[str, ...],
+    progress: MeasuredProgress | None,
+    changed: bool,
+) -> None:
+    run.metrics.write(
+        "potential",
+        round=round_number,
+        mode=want.mode_id,
+        factor=want.factor,
+        phase=want.phase,
+        cause=want.cause,
+        form=program.kind,
+        subgoals=[s.name for s in program.subgoals] if isinstance(program, TrainingProgram) else [],
+        repairs=list(repairs),
+        refined=progress is not None and changed,
+        reached=None if progress is None else list(progress.reached),
+    )

@@ -1,0 +1,270 @@
+"""The critic, the potentials and the weighted updates inside rounds: what they leave, and that kills and damage change nothing."""
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from coda_jax import main as command_line
+from coda_jax.evaluation.metrics import read_metrics, read_summary
+from coda_jax.loop import coevolve, demonstrations, improvement, parts
+from coda_jax.loop.check_training import TrainingCheck
+from coda_jax.loop.estimate import most_blocks
+from coda_jax.loop.experience import gather
+from coda_jax.loop.journal import read_commits
+from coda_jax.loop.rounds import critic, measure, practice
+from coda_jax.loop.rounds import outcomes as stored
+from coda_jax.loop.run import opened
+from coda_jax.loop.stages import next_stage, run_stage
+from coda_jax.loop.substeps import Substeps
+from coda_jax.memory.programs import current_programs
+from coda_jax.memory.rows import Episode, LearningValue, Mode, Program, mode_id_of, program_id_of
+from coda_jax.memory.store import FILE, Memory
+from coda_jax.programs.sandbox import Sandbox
+from coda_jax.programs.training.gates import check
+from coda_jax.programs.training.program import TrainingProgram, evaluate_training
+from coda_jax.runtime import InputError
+from tests.loop.test_rounds import Killed, assert_same
+
+NANO = Path(__file__).parents[2] / "experiments" / "nano.py"
+EVERY = 8  # updates between commits: fewer than the critic's 10
+
+
+@pytest.fixture(scope="module")
+def config():
+    config = command_line.load_config(str(NANO))
+    config.checkpoint.every, config.checkpoint.keep = EVERY, 50
+    config.evaluate.suites, config.evaluate.films = ("id",), 0
+    return config
+
+
+@pytest.fixture(scope="module")
+def whole(config, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("learning")
+    coevolve.run(config, folder, dry_run=False)
+    return folder
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    return Path(shutil.copytree(whole, tmp_path / "copy"))
+
+
+def rows(folder: Path, kind: str) -> list[dict]:
+    return [r for r in read_metrics(folder / "metrics.jsonl") if r["kind"] == kind]
+
+
+def cut(folder: Path, last) -> None:
+    """Keep the commits up to the last one for which ``last`` holds: what a kill right after it leaves."""
+    commits = read_commits(folder)
+    keep = max(i for i, c in enumerate(commits) if last(c))
+    with Memory.open(folder / FILE) as memory:
+        memory.truncate(keep + 1)
+
+
+def test_the_learning_stages_come_after_the_measurement_and_before_the_training(whole):
+    names = [r["name"] for r in rows(whole, "stage")]
+    for n in (1, 2):
+        first = names.index(f"r{n}.before")
+        assert names[first : first + 5] == [f"r{n}.{stage}" for stage in ("before", "potentials", "practice", "critic", "train1")]
+
+
+def test_nothing_compiles_in_learning_rounds(whole):
+    assert read_summary(whole).compiles_per_round == [0, 0, 0]
+
+
+def test_every_mode_that_is_practised_has_a_training_program_that_passes_the_gates(config, whole):
+    practised = {e.mode_id for own in read_commits(whole)[-1].environments.values() for e in own if e.mode_id}
+    with Memory.reading(whole / FILE) as memory, Sandbox(parts.limits_of(config)) as sandbox:
+        active = [p for p in current_programs(memory) if p.kind == "training" and p.status == "active"]
+        assert practised and practised <= {p.mode_id for p in active}
+        assert sum(p.mode_id is None for p in active) == 1  # of scenes that practise no mode
+        for row in active:
+            program = evaluate_training(row.text, sandbox)
+            assert isinstance(program, TrainingProgram)
+            check(program, TrainingCheck(config).demonstrations)
+
+
+def test_weights_and_critics_are_committed(config, whole):
+    commits = read_commits(whole)
+    ends = [max(i for i, c in enumerate(commits) if c.done and c.done[-1] == f"r{n}.critic") for n in (1, 2)]
+    for n, end in zip((1, 2), ends, strict=True):
+        commit = commits[end]
+        assert f"episodes/weights_r{n:02d}.npz" in commit.files
+        assert commit.critic == commit.critic_until and commit.critic_round == n
+        assert (whole / "critic" / str(commit.critic)).is_dir()
+    steps = config.critic.steps
+    assert commits[ends[0]].critic == steps
+    begun = next(c for c in commits if c.critic_round == 2)
+    assert begun.critic is not None
+    assert begun.critic in (steps, steps + config.critic.shift_steps)  # goes on from the first round's, shifted where potentials changed
+    assert commits[ends[1]].critic == begun.critic + steps
+    assert [c.critic for c in commits if c.critic_round == 2 and c.done[-1] != "r2.critic"][:2] == [begun.critic, begun.critic + EVERY]
+
+
+def test_the_log_tells_of_potentials_critic_and_scales(config, whole):
+    told = rows(whole, "critic")
+    assert [r["round"] for r in told] == [1, 2]
+    assert all(0 < r["decisions"] < r["rows"] and 0 < r["weights"]["ess"] <= 1 for r in told)
+    assert all(sum(bin[2] for bin in r["calibration"]) == r["decisions"] for r in told)
+    assert {r["round"] for r in rows(whole, "potential")} == {1, 2}
+    doctor = rows(whole, "doctor")
+    assert [(r["round"], r["part"]) for r in doctor] == [(1, "critic"), (1, "policy"), (2, "critic"), (2, "policy")]
+    for row in doctor:
+        wanted = {"critic": {"ess", "clipped", "start_widths", "critic_gradient"}, "policy": {"policy_gradient", "drift"}}[row["part"]]
+        assert wanted <= row["measured"].keys()
+    trained = [r["step"] for r in rows(whole, "train") if r["name"] == "critic"]
+    assert trained[:2] == [EVERY, config.critic.steps] and trained == sorted(set(trained))
+
+
+@pytest.mark.parametrize(
+    ("cut_at", "last"),
+    [
+        ("in front of the potentials", lambda c: c.done[-1:] == ["r2.before"]),
+        ("with the second critic begun", lambda c: c.critic_round == 2 and c.critic == c.critic_until - 10),
+        ("inside the critic", lambda c: c.critic_round == 1 and c.critic == EVERY),
+        ("inside the training", lambda c: c.done[-1:] == ["r2.critic"] and c.checkpoint == 150 + 3 * EVERY),
+        ("at the end of a training that is not committed", lambda c: c.done[-1:] == ["r2.critic"] and c.checkpoint == 200),
+    ],
+)
+def test_a_round_killed_where_it_learns_ends_the_same(cut_at, last, config, whole, copy):
+    cut(copy, last)
+    (copy / "episodes" / "weights_r09.npz").write_bytes(b"an orphan")
+    coevolve.run(config, copy, dry_run=False)
+    assert not (copy / "episodes" / "weights_r09.npz").exists()
+    assert_same(copy, whole)
+
+
+def test_a_damaged_critic_is_named_and_the_commit_before_used(config, copy, caplog):
+    last = read_commits(copy)[-1].critic
+    assert last is not None
+    victim = max((p for p in (copy / "critic" / str(last)).rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
+    data = bytearray(victim.read_bytes())
+    data[len(data) // 2] ^= 1
+    victim.write_bytes(data)
+    with opened(config, copy) as job:
+        assert f"critic/{last} is damaged" in caplog.text
+        assert job.state.critic is not None and job.state.critic < last
+        stage = next_stage(config, job.state)
+        assert stage is not None and stage.name == "r2.critic"
+        judge = critic.judge_of(job)
+        assert judge is not None and int(judge.critic.step) == job.state.critic
+
+
+def test_damaged_weights_are_refused(config, copy, caplog):
+    path = copy / "episodes" / "weights_r02.npz"
+    with opened(config, copy) as job:
+        good = np.asarray(critic.weights_of(job, 2))
+        assert good.ndim == 1 and np.isfinite(good).all() and (good > 0).any()
+        np.savez(path, weights=np.full(4, np.nan), sd=0.0, seen=1)
+        with pytest.raises(InputError, match=r"weights_r02\.npz holds no weights of this run"):
+            critic.weights_of(job, 2)
+    path.write_bytes(b"garbage")
+    with opened(config, copy) as job:
+        assert "weights_r02.npz is damaged" in caplog.text
+        stage = next_stage(config, job.state)
+        assert stage is not None and stage.name == "r2.critic"
+
+
+@pytest.fixture
+def grasping(config, copy):
+    """A run in front of its second practice, whose targeted environments practise a phase that does not begin at once."""
+    cut(copy, lambda c: c.done[-1:] == ["r2.potentials"])
+    cause = "target_size:low"
+    mode = Mode(mode_id_of(config.family, "ATTRIBUTE", "grasp", cause), 1, config.family, "ATTRIBUTE", "grasp", cause, None, 0.0, "new", 2)
+    text = improvement.compiler_of(config).compile("ATTRIBUTE", "grasp", cause)
+    program = Program(program_id_of("training", text), 1, "training", text, mode.mode_id, None, "active", None, 2)
+    with opened(config, copy) as job:
+        own = [dataclasses.replace(e, mode_id=mode.mode_id if e.mode_id else None) for e in job.state.environments["2"]]
+        job.charge("round_2")
+        job.commit(mode, program, environments=job.state.environments | {"2": own})
+    return copy, mode.mode_id
+
+
+def practised(config, folder: Path) -> None:
+    with opened(config, folder) as job:
+        stage = next_stage(config, job.state)
+        assert stage is not None and stage.name == "r2.practice"
+        run_stage(job, stage)
+
+
+def test_rollouts_begin_inside_the_demonstrations_of_a_mode_that_asks_for_it(config, grasping):
+    folder, mode = grasping
+    before = read_commits(folder)[-1]
+    wanted = [e for e in before.environments["2"] if e.mode_id == mode]
+    practised(config, folder)
+    path = "episodes/rollouts_r02_practice.npz"
+    assert wanted and path in read_commits(folder)[-1].files
+    with opened(config, folder) as job:
+        episodes = job.memory.rows(Episode, "WHERE purpose = 'practice' ORDER BY episode_id")
+        n = config.rounds.practice
+        assert [(e.scene_id, e.repeat) for e in episodes] == [(e.scene_id, r) for e in wanted for r in range(n)]
+        shown = {d.scene_id: d for d in demonstrations.load_file(folder / demonstrations.file_of_round(2))}
+        specs = {t.spec.scene_id: t.spec for t in practice.trials_of(job, 2)}
+        outcomes = stored.load(folder / path, specs.__getitem__)
+        for outcome in outcomes:
+            given, demo = outcome.trial.prefix, shown[outcome.trial.spec.scene_id]
+            assert given is not None and 0 < len(given) <= len(demo.executed) and outcome.recorded is not None
+            np.testing.assert_array_equal(given, demo.executed[: len(given)])
+            np.testing.assert_array_equal(outcome.recorded.views.pos[: len(given) + 1], demo.views.pos[: len(given) + 1])
+        found = [g for g in gather(job, 2, seeds=0) if g.record.prefix]
+        assert len(found) == sum(o.recorded is not None and o.steps > o.recorded.prefix and not o.health for o in outcomes) > 0
+        assert {(g.record.source, g.mode_id) for g in found} == {("targeted", mode)}
+        (row,) = [r for r in read_metrics(folder / "metrics.jsonl") if r["kind"] == "practice"]
+        assert (row["round"], row["n"], row["environments"]) == (2, len(outcomes), len(wanted))
+        assert job.memory.rows(LearningValue, "WHERE mode_id = ?", (mode,)) == []
+
+
+def test_a_practice_killed_at_every_rollout_ends_the_same(config, grasping, tmp_path, monkeypatch):
+    folder, _ = grasping
+    again = Path(shutil.copytree(folder, tmp_path / "again"))
+    practised(config, folder)
+    config = config.copy_and_resolve_references()
+    config.checkpoint.rollouts = 1
+    flush, died = Substeps._flush, 0
+
+    def flush_and_die(self):
+        flush(self)
+        raise Killed
+
+    monkeypatch.setattr(Substeps, "_flush", flush_and_die)
+    while True:
+        try:
+            practised(config, again)
+            break
+        except Killed:
+            died += 1
+    first, second = (read_commits(f)[-1] for f in (folder, again))
+    assert died == sum(bool(e.mode_id) for e in first.environments["2"]) * config.rounds.practice
+    assert first.files == second.files
+    with Memory.reading(folder / FILE) as a, Memory.reading(again / FILE) as b:
+        assert a.rows(Episode) == b.rows(Episode)
+
+
+def test_a_frozen_policy_has_one_block(config, copy):
+    other = config.copy_and_resolve_references()
+    other.schedule.kind, other.schedule.most_updates = "fixed", 2 * other.rounds.steps
+    ended = []
+    for improve in ("awr", "frozen"):
+        other.awr.improve = improve
+        with opened(other, copy) as job:
+            ended.append(measure._decide(job, 2, 1, [], set(), {}, {}).start)
+    assert ended == [False, True]
+    assert most_blocks(other) == 1
+
+
+def test_start_states_are_asked_for_by_settings_and_programs(config, whole):
+    def stages(**changes):
+        other = config.copy_and_resolve_references()
+        for path, value in changes.items():
+            section, key = path.split("__")
+            other[section][key] = value
+        return practice.wanted(other)
+
+    assert stages()
+    for changes in ({"rounds__practice": 0}, {"potential__tools": False}, {"awr__improve": "filtered"}, {"rounds__count": 0}):
+        assert not stages(**changes)
+    # this policy fails in the approach, which begins where a scene does: there is nothing to begin with
+    assert [r["done"] for r in rows(whole, "stage") if r["name"].endswith(".practice")] == [0, 0]
