@@ -65,15 +65,18 @@ def sources(hlo: str) -> dict[str, str]:
     tables, places, products, computation = _tables(hlo), {}, set(), ""
 
     def function(frame: int) -> str:
+        outside = "no source"
         while frame:
             row = _numbers(tables["StackFrames"][frame])
             spot = _numbers(tables["FileLocations"][row["file_location_id"]])
             if "/coda_jax/" in tables["FileNames"][spot["file_name_id"]]:
                 name = tables["FunctionNames"][spot["function_name_id"]].split(".<locals>")[0]
                 return ALIASES.get(name, name)
+            if "/optax/" in tables["FileNames"][spot["file_name_id"]]:
+                outside = "optax"
             parent = row.get("parent_frame_id", 0)
             frame = parent if parent != frame else 0
-        return "no function"
+        return outside
 
     for line in hlo.splitlines():
         if line.startswith("%"):
@@ -109,6 +112,6 @@ def profile(run: Callable[[], Any], hlo: str, updates: int) -> list[tuple[str, f
     places, spent, least = sources(hlo), collections.Counter(), min(medians.values())
     for name, median in medians.items():
         if not name.startswith(("while", "call", "conditional")):
-            spent[places.get(name, "no function, the rest")] += (median - least) * len(times[name]) / updates
+            spent[places.get(name, "no source, the rest")] += (median - least) * len(times[name]) / updates
     total = sum(spent.values())
     return [(place, time / total) for place, time in spent.most_common()]
