@@ -164,6 +164,9 @@ def policy_subjects() -> list[Subject]:
         state, row = awr_one(state)
         return state, row[METRICS.index("loss")]
 
+    def improving(state: TrainState, count: Array) -> tuple[Any, ...]:
+        return policy, training, awr, state, demos, table, counts, weights, clone, language, KEY, count
+
     return [
         Subject(
             name="policy_cloning",
@@ -177,13 +180,11 @@ def policy_subjects() -> list[Subject]:
         Subject(
             name="policy_awr",
             state=state(),
-            many=lambda state, count: policy_steps(
-                policy, training, awr, state, demos, table, counts, weights, clone, language, KEY, count
-            ),
+            many=lambda state, count: policy_steps(*improving(state, count)),
             one=improved,
             batch=lambda step: awr_inputs(step),
             peers={"eager": peer(True, False), "compiled": peer(True, True)},
-            lowered=lambda: policy_steps.lower(policy, training, awr, state(), demos, table, weights, clone, language, KEY, count),
+            lowered=lambda: policy_steps.lower(*improving(state(), count)),
         ),
     ]
 
