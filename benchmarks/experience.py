@@ -38,11 +38,9 @@ def main(arguments: list[str]) -> None:
     from coda_jax.loop import demonstrations, evaluation, parts
     from coda_jax.loop.rounds import outcomes as stored
     from coda_jax.scenes.catalogue import Catalogue
-    from coda_jax.scenes.families import read_goal
     from coda_jax.scenes.generate import sample_spec
-    from coda_jax.sim.compile import token_index
     from coda_jax.sim.demonstrate import demonstrate
-    from coda_jax.sim.observe import scene_texts
+    from coda_jax.sim.observe import words_and_roles
     from coda_jax.sim.simulator import episode_of
 
     config, catalogue, train = settings.default(), Catalogue.all(), Catalogue("train")
@@ -80,8 +78,6 @@ def main(arguments: list[str]) -> None:
 
     records = []
     for o in outcomes:
-        words, instruction = scene_texts(o.trial.spec, catalogue)
-        goal, index = read_goal(o.trial.spec), token_index(o.trial.spec, catalogue)
         assert o.recorded is not None
         records.append(
             EpisodeRecord(
@@ -91,9 +87,7 @@ def main(arguments: list[str]) -> None:
                 0,
                 o.success,
                 "targeted",
-                tuple(w or None for w in words),
-                instruction,
-                (index[goal.target], index[goal.reference]),
+                *words_and_roles(o.trial.spec, catalogue),
                 1.0,
                 o.recorded.chunks,
             )

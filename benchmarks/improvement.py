@@ -9,6 +9,7 @@ Success is measured with fresh noise on the set and, one rollout a scene, on the
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import sys
 import time
@@ -45,7 +46,6 @@ ARMS: dict[str, dict[str, str]] = {
     "free_form": {"potential.signal": "free_form"},
 }
 MAIN = ("full", "sparse", "task_text", "frozen", "filtered", "demonstrations")
-LOW, HIGH = 0.2, 0.6  # success of the clone on the set
 _MIDWAY = 25  # scenes of each suite that are rolled out between iterations
 EVALUATED = 4  # fresh rollouts of each scene of the set
 
@@ -91,6 +91,15 @@ def choose_scenes(run: Any, folder: Path, count: int) -> list[Any]:
     return chosen
 
 
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """A recorded episode. number: of its scene in the set, -1 for a demonstration."""
+
+    record: Any
+    spec: Any
+    number: int
+
+
 @dataclasses.dataclass
 class Bench:
     """The clone's run, the set, clean demonstrations for gates, and what every arm shares."""
@@ -102,13 +111,26 @@ class Bench:
     suite_base: Any
     stored: list[Any]
 
-    @property
+    @functools.cached_property
     def gates(self) -> list[Any]:
         from coda_jax.loop.check_training import TrainingCheck
 
-        if not hasattr(self, "_gates"):
-            self._gates = TrainingCheck(self.run.config).demonstrations
-        return self._gates
+        return TrainingCheck(self.run.config).demonstrations
+
+    @functools.cached_property
+    def demonstrations(self) -> list[Kept]:
+        """The clone's demonstrations, cut into decisions as rollouts are."""
+        from coda_jax.learning.records import EpisodeRecord, decisions
+        from coda_jax.loop import seed_scenes
+        from coda_jax.sim.observe import words_and_roles
+
+        specs = {s.spec.scene_id: s.spec for s in seed_scenes.load(self.run.folder, self.run.state)}
+        found = []
+        for stored in self.stored:
+            spec, cut = specs[stored.scene_id], decisions(len(stored.executed), self.run.config.evaluate.executed)
+            told = words_and_roles(spec, self.run.everything)
+            found.append(Kept(EpisodeRecord(stored.views, stored.executed, cut, 0, True, "demonstration", *told, 1.0), spec, -1))
+        return found
 
 
 def configured(base: settings.Config, arm: str, seed: int) -> settings.Config:
@@ -141,7 +163,7 @@ class Arm:
         self.spread, self.key = init_spread(), jax.random.key(self.config.seed)
         self.programs: dict[str, Any] = {}  # diagnosed phase to program
         self.phases: dict[int, str] = {}  # scene number to phase
-        self.past: list[tuple[Any, Any]] = []  # records and scenes of earlier iterations
+        self.past: list[Kept] = []  # of earlier iterations
         self.curve: list[dict[str, Any]] = []
         self.monitors: list[dict[str, Any]] = []
 
@@ -170,7 +192,7 @@ class Arm:
         return runner(trials)
 
     def program_of(self, episode: Any) -> Any:
-        return self.programs.get(self.phases.get(episode.key[0], ""), None)
+        return self.programs.get(self.phases.get(episode.key[0], ""))
 
     def fallback(self) -> Any:
         """The program of the commonest phase, for scenes that never failed and for other suites."""
@@ -269,6 +291,7 @@ class Arm:
         from coda_jax.learning.awr import WEIGHT_METRICS, decision_weights
         from coda_jax.learning.shares import rounded
         from coda_jax.loop import improvement
+        from coda_jax.sim.potentials import program_scene
 
         config, began = self.config, time.perf_counter()
         key = jax.random.fold_in(self.key, 100 + number)
@@ -281,26 +304,19 @@ class Arm:
                 failures.setdefault(o.trial.key[0], Counter())[o.phase] += 1
         self.compile({scene: phases.most_common(1)[0][0] for scene, phases in failures.items()})
         refined = self.refine(outcomes) if number and config.potential.refine else 0
-        fresh = [(self.record(o), o.trial.spec) for o in outcomes if o.steps]
-        own = [*fresh, *self.past]
-        programs = [self.programs.get(self.phases.get(n, ""), self.fallback()) for n in [o.trial.key[0] for o in outcomes if o.steps]]
-        programs += [self.programs.get(self.phases.get(n, ""), self.fallback()) for n in self.past_numbers()]
-        demos, used = self.demonstrations(), sorted(self.programs)
-        records = [r for r, _ in demos] + [r for r, _ in own]
-        specs = [s for _, s in demos] + [s for _, s in own]
-        programs = [self.programs[used[i % len(used)]] for i in range(len(demos))] + programs
-        from coda_jax.sim.potentials import program_scene
-
-        labels = improvement.labels_of(records, [program_scene(s, self.bench.run.everything) for s in specs], programs)
-        whole = improvement.build(config, records, labels, self.bench.run.encoder)
+        own = [*(self.kept(o) for o in outcomes if o.steps), *self.past]
+        used = sorted(self.programs)
+        programs = [self.programs[used[i % len(used)]] for i in range(len(self.bench.demonstrations))]
+        programs += [self.programs.get(self.phases.get(k.number, "")) or self.fallback() for k in own]
+        everything = [*self.bench.demonstrations, *own]
+        records, scenes = [k.record for k in everything], [program_scene(k.spec, self.bench.run.everything) for k in everything]
+        whole = improvement.build(config, records, improvement.labels_of(records, scenes, programs), self.bench.run.encoder)
         whole = table.refresh_candidates(self.policy, self.params, whole, jax.random.fold_in(key, 1))
         monitor: dict[str, Any] = {
             "iteration": number,
             "rows": int(whole.size),
             "refined": refined,
-            "programs": {
-                p: list(self.programs[p].__dict__.get("subgoals", ())) and [s.name for s in self.programs[p].subgoals] for p in used
-            },
+            "programs": {p: [s.name for s in getattr(self.programs[p], "subgoals", ())] for p in used},
         }
         monitor["labelled_s"] = round(time.perf_counter() - began, 1)
         if config.awr.improve != "filtered":
@@ -316,8 +332,9 @@ class Arm:
                 lambda _, m: rows.append(m),
             )
             monitor["critic"] = {"first": rows[0], "last": rows[-1]}
-            monitor |= self.judge(whole, number)
-            advantages = improvement.values_of(config, self.critic.params, whole).advantage
+            values = improvement.values_of(config, self.critic.params, whole)
+            monitor |= self.judge(whole, values, number)
+            advantages = values.advantage
         else:
             advantages = jnp.zeros(whole.terminal.shape)
         monitor["critic_s"] = round(time.perf_counter() - began, 1)
@@ -330,11 +347,7 @@ class Arm:
         self.monitors.append(monitor)
         shown = {k: round(v, 3) for k, v in monitor.items() if isinstance(v, float)}
         say(f"{self.name}/{self.seed} iteration {number}: {shown}, {monitor.get('weights')}, {monitor.get('policy')}")
-        self.past = own
-        self._numbers = [o.trial.key[0] for o in outcomes if o.steps] + self.past_numbers()
-
-    def past_numbers(self) -> list[int]:
-        return getattr(self, "_numbers", [])
+        self.past = [dataclasses.replace(k, record=dataclasses.replace(k.record, source="replay")) for k in own]
 
     def update(self, awr: Any, whole: Any, weights: Any, key: Any, number: int, monitor: dict[str, Any]) -> None:
         import jax
@@ -366,70 +379,37 @@ class Arm:
         self.params, self.updates = state.ema, self.updates + _UPDATES.value
         monitor["policy"] = dict(zip(METRICS, np.asarray(row).tolist(), strict=True))
 
-    def judge(self, whole: Any, number: int) -> dict[str, Any]:
+    def judge(self, whole: Any, values: Any, number: int) -> dict[str, Any]:
         """Calibration of the critic on the policy's own decisions, and its candidates' values for the agreement with other critics."""
-        from coda_jax.learning.awr import own_rows
-        from coda_jax.learning.critic.monitor import calibration, calibration_error, realised_returns
+        from coda_jax.learning.awr import successful_rows
         from coda_jax.loop import improvement
 
-        found = improvement.values_of(self.config, self.critic.params, whole)
-        n = int(whole.size)
-        rule = improvement.critic_training_of(self.config).rule
-        episode = np.asarray(whole.episode)[:n]
-        realised = realised_returns(rule, np.asarray(whole.rewards)[:n], np.asarray(whole.mask)[:n], episode)
-        decoded = np.asarray(found.q)[:n] + rule.beta * np.asarray(whole.phi)[:n]
-        own = np.asarray(own_rows(whole))[:n]
-        curve = calibration(decoded[own], realised[own], episode[own], 10)
-        q = np.asarray(found.candidates)[:n][own]
-        np.savez(self.bench.folder / f"q_{self.name}_{self.seed}_{number}.npz", q=q)
-        success = np.zeros(int(episode.max()) + 1)
-        success[episode[np.asarray(whole.terminal)[:n]]] = 1
-        good = success[episode[own]] > 0
-        advantage = np.asarray(found.advantage)[:n][own]
+        judged = improvement.judged(self.config, whole, values)
+        assert judged is not None, "the policy's own rollouts are in the table"
+        np.savez(self.bench.folder / f"q_{self.name}_{self.seed}_{number}.npz", q=judged.candidates)
+        n = len(judged.own)
+        good, advantage = (np.asarray(x)[:n][judged.own] for x in (successful_rows(whole), values.advantage))
         return {
-            "calibration_error": calibration_error(curve),
-            "calibration": [dataclasses.astuple(b) for b in curve],
-            "correlation": float(np.corrcoef(decoded[own], realised[own])[0, 1]),
-            "candidate_sd": float(q.std(-1).mean()),
+            "calibration_error": judged.error,
+            "calibration": [dataclasses.astuple(b) for b in judged.curve],
+            "correlation": float(np.corrcoef(judged.decoded, judged.realised)[0, 1]),
+            "candidate_sd": float(judged.candidates.std(-1).mean()),
             "advantage_sd": float(advantage.std()),
             "advantage_success": float(advantage[good].mean()),
             "advantage_failure": float(advantage[~good].mean()),
         }
 
-    def record(self, outcome: Any) -> Any:
+    def kept(self, outcome: Any) -> Kept:
         from coda_jax.learning.records import EpisodeRecord
+        from coda_jax.sim.observe import words_and_roles
 
-        words, roles = words_of(outcome.trial.spec, self.bench.run.everything)
+        told = words_and_roles(outcome.trial.spec, self.bench.run.everything)
         actions, r = np.clip(outcome.actions, -1.0, 1.0), outcome.recorded
-        return EpisodeRecord(r.views, actions, r.executed, r.prefix, outcome.success, "targeted", *words, roles, 1.0, r.chunks)
-
-    def demonstrations(self) -> list[tuple[Any, Any]]:
-        from coda_jax.learning.records import EpisodeRecord, decisions
-        from coda_jax.loop import seed_scenes
-
-        if not hasattr(self, "_demos"):
-            run = self.bench.run
-            specs = {s.spec.scene_id: s.spec for s in seed_scenes.load(run.folder, run.state)}
-            self._demos = []
-            for stored in self.bench.stored:
-                words, roles = words_of(specs[stored.scene_id], run.everything)
-                executed = decisions(len(stored.executed), self.config.evaluate.executed)
-                record = EpisodeRecord(stored.views, stored.executed, executed, 0, True, "demonstration", *words, roles, 1.0)
-                self._demos.append((record, specs[stored.scene_id]))
-        return self._demos
+        record = EpisodeRecord(r.views, actions, r.executed, r.prefix, outcome.success, "targeted", *told, 1.0, r.chunks)
+        return Kept(record, outcome.trial.spec, outcome.trial.key[0])
 
     def result(self) -> dict[str, Any]:
         return {"arm": self.name, "seed": self.seed, "curve": self.curve, "monitors": self.monitors}
-
-
-def words_of(spec: Any, catalogue: Any) -> tuple[tuple[tuple[str | None, ...], str], tuple[int, int]]:
-    from coda_jax.scenes.families import read_goal
-    from coda_jax.sim.compile import token_index
-    from coda_jax.sim.observe import scene_texts
-
-    words, instruction = scene_texts(spec, catalogue)
-    goal, index = read_goal(spec), token_index(spec, catalogue)
-    return (tuple(w or None for w in words), instruction), (index[goal.target], index[goal.reference])
 
 
 def run_arm(bench: Bench, name: str, seed: int) -> dict[str, Any]:
@@ -438,7 +418,6 @@ def run_arm(bench: Bench, name: str, seed: int) -> dict[str, Any]:
     arm.begin()
     for number in range(_ITERATIONS.value):
         arm.iterate(number)
-        arm.past = [(dataclasses.replace(r, source="replay"), s) for r, s in arm.past]
         last = number + 1 == _ITERATIONS.value
         if arm.config.awr.improve != "frozen":
             arm.evaluate(arm.updates, most=None if last else _MIDWAY)

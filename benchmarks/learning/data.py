@@ -15,21 +15,9 @@ from coda_jax.learning.dataset import Dataset, Demonstration
 from coda_jax.learning.experience import Experience
 from coda_jax.learning.policies.grounding import LanguageSet, Phrase, language_set
 from coda_jax.learning.records import EpisodeRecord, decisions, sparse_labels
-from coda_jax.sim.recording import moments, observed
-from coda_jax.types import FIXED_FIELDS, TOKENS, WorldView
+from coda_jax.sim.recording import FIELD_SHAPES, moments, observed
+from coda_jax.types import FIXED_FIELDS, MOVING_FIELDS, TOKENS, WorldView
 
-MOVING_SHAPES = {
-    "ee_pos": (3,),
-    "ee_quat": (4,),
-    "gripper_opening": (),
-    "articulation": (TOKENS,),
-    "finger_contact": (TOKENS, 2),
-    "contact": (TOKENS, TOKENS + 1),
-    "quat": (TOKENS, 4),
-    "pos": (TOKENS, 3),
-    "linvel": (TOKENS, 3),
-    "angvel": (TOKENS, 3),
-}
 COLOURS = ("red", "green", "blue", "white", "black")
 NOUNS = ("mug", "can", "bottle", "bowl", "plate", "tray", "apple", "sponge")
 PAIRS = tuple(f"{colour} {noun}" for colour in COLOURS for noun in NOUNS)
@@ -63,7 +51,7 @@ def episode(rng: np.random.Generator) -> tuple[WorldView, tuple[str | None, ...]
     present = np.array([True] * 4 + [False] * 2 + [True] * 2)
     chosen = iter(rng.choice(len(PAIRS), 6, replace=False))
     names = tuple(PAIRS[next(chosen)] if on else None for on in present)
-    moving = {name: 0.1 * rng.normal(size=(STEPS + 1, *shape)).astype(np.float32) for name, shape in MOVING_SHAPES.items()}
+    moving = {name: 0.1 * rng.normal(size=(STEPS + 1, *FIELD_SHAPES[name])).astype(np.float32) for name in MOVING_FIELDS}
     moving |= {name: moving[name] > 0.1 for name in ("finger_contact", "contact")}
     for name in ("quat", "ee_quat"):
         moving[name] /= np.linalg.norm(moving[name], axis=-1, keepdims=True)

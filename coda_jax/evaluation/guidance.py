@@ -12,12 +12,10 @@ from coda_jax.learning.actor import Selection
 from coda_jax.learning.critic.batch import ProgramInput
 from coda_jax.programs import expressions
 from coda_jax.programs.training import code, potential, values
-from coda_jax.programs.training.binding import Scene
 from coda_jax.programs.training.limits import CODE_DIM, MAX_STAGES
 from coda_jax.programs.training.program import AnyProgram
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.families import read_goal
-from coda_jax.sim.compile import token_index
+from coda_jax.sim.potentials import program_scene
 from coda_jax.sim.simulator import Episode
 from coda_jax.types import MOVING_FIELDS, Array, ChunkTrace, Observation, WorldView
 
@@ -72,12 +70,6 @@ class Guided:
     choices: Choices = dataclasses.field(default_factory=Choices)
 
 
-def scene_of(episode: Episode, catalogue: Catalogue) -> Scene:
-    """What a training program is bound to: the roles, the success predicate and the tokens of an episode's scene."""
-    goal = read_goal(episode.spec)
-    return Scene({"target": goal.target, "reference": goal.reference}, episode.predicates[0], token_index(episode.spec, catalogue))
-
-
 class Guidance:
     """Where the programs of the running episodes stand, in W worlds.
 
@@ -101,7 +93,7 @@ class Guidance:
         """New episodes in ``worlds``, at their start."""
         guided, rows = self._guided, np.asarray(worlds)
         programs = [guided.program_of(e) or guided.unprogrammed for e in episodes]
-        bound = values.tables(programs, [scene_of(e, guided.catalogue) for e in episodes])
+        bound = values.tables(programs, [program_scene(e.spec, guided.catalogue) for e in episodes])
 
         def placed(old: np.ndarray, new: np.ndarray) -> np.ndarray:
             out = old.copy()  # jax may still read the old one

@@ -14,22 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from coda_jax.learning.policies.base import ChunkBatch, WordTable
+from coda_jax.sim.recording import FIELD_SHAPES
 from coda_jax.types import ACTION_DIM, EPISODE_FIELDS, STEP_FIELDS, TOKENS, Array, Observation, _pytree
 
 MIN_ROWS, MIN_EPISODES, MIN_NAMES = 32768, 512, 256  # 400 demonstrations of 80 steps and fewer share one shape
-SHAPES = {
-    "ee_pos": (3,),
-    "ee_quat": (4,),
-    "gripper_opening": (),
-    "pos": (TOKENS, 3),
-    "quat": (TOKENS, 4),
-    "linvel": (TOKENS, 3),
-    "angvel": (TOKENS, 3),
-    "articulation": (TOKENS,),
-    "half_extent": (TOKENS, 3),
-    "articulation_range": (TOKENS, 2),
-    "present": (TOKENS,),
-}
+SHAPES = {name: FIELD_SHAPES[name] for name in (*STEP_FIELDS, *EPISODE_FIELDS)}
 
 
 @dataclasses.dataclass(frozen=True)

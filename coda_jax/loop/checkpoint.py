@@ -217,3 +217,17 @@ class Checkpoints:
             if have.shape != want.shape:
                 raise CheckpointError(f"checkpoint {step} in {self.folder} holds shape {have.shape} where the settings need {want.shape}")
         return tree
+
+
+def committed(folder: Path, keep: int, template: Any, step: int, sha256: str) -> Any:
+    """The checkpoint that a commit of another process names, without opening its run for writing.
+
+    folder: of the checkpoints, in that of the run.
+
+    Raises:
+      CheckpointError: it is gone, damaged, not the one that was committed, or of other settings.
+    """
+    with Checkpoints(folder, keep) as checkpoints:
+        if (found := checkpoints.problem(step, sha256)) is not None:
+            raise CheckpointError(f"{found}: let --mode=run go on with {folder.parent}, which goes back to the commit before")
+        return checkpoints.restore(template, step).tree

@@ -17,7 +17,7 @@ from coda_jax.learning.policies.grounding import LanguageSet, language_set
 from coda_jax.learning.steps import TrainState, init_state
 from coda_jax.loop import demonstrations, parts
 from coda_jax.loop import language_set as phrases
-from coda_jax.loop.checkpoint import CheckpointError, Checkpoints
+from coda_jax.loop.checkpoint import CheckpointError, committed
 from coda_jax.loop.journal import Commit
 from coda_jax.loop.run import CHECKPOINTS, Run
 from coda_jax.runtime import InputError
@@ -72,10 +72,8 @@ def committed_state(config: settings.Config, workdir: Path, commit: Commit) -> T
     """
     if commit.checkpoint is None:
         raise CheckpointError(f"{workdir} has no committed checkpoint: let --mode=run go on with this workdir")
-    with Checkpoints(workdir / CHECKPOINTS, config.checkpoint.keep) as checkpoints:
-        if (found := checkpoints.problem(commit.checkpoint, commit.checkpoint_sha256)) is not None:
-            raise CheckpointError(f"{found}: let --mode=run go on with {workdir}, which goes back to the commit before")
-        return checkpoints.restore(template(config, commit.checkpoint), commit.checkpoint).tree
+    shapes = template(config, commit.checkpoint)
+    return committed(workdir / CHECKPOINTS, config.checkpoint.keep, shapes, commit.checkpoint, commit.checkpoint_sha256)
 
 
 def run(run: Run) -> dict[str, Any]:

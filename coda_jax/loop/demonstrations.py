@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,20 +14,16 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from coda_jax import runtime
-from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning.dataset import Demonstration, check_demonstration
 from coda_jax.loop import parts, recordings
-from coda_jax.loop.checkpoint import require_space
 from coda_jax.loop.journal import Commit, file_sha256
 from coda_jax.loop.run import Run
 from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.families import read_goal
-from coda_jax.sim.compile import token_index
 from coda_jax.sim.demonstrate import Trajectory, demonstrate, success_by_category
-from coda_jax.sim.observe import scene_texts
+from coda_jax.sim.observe import words_and_roles
 from coda_jax.sim.recording import observed
 from coda_jax.sim.simulator import Episode, episode_of
 from coda_jax.types import ACTION_DIM, WorldView
@@ -64,12 +59,8 @@ class Orders:
 
 def to_demonstration(trajectory: Trajectory, catalogue: Catalogue) -> Demonstration:
     """What the policy learns from: fields of the observation, clean labels, words and the roles' tokens."""
-    spec = trajectory.episode.spec
-    words, instruction = scene_texts(spec, catalogue)
-    goal, index = read_goal(spec), token_index(spec, catalogue)
-    roles = (index[goal.target], index[goal.reference])
     return Demonstration(
-        observed(trajectory.views), trajectory.actions, trajectory.mask, tuple(w or None for w in words), instruction, roles
+        observed(trajectory.views), trajectory.actions, trajectory.mask, *words_and_roles(trajectory.episode.spec, catalogue)
     )
 
 
@@ -157,10 +148,7 @@ def store(path: Path, trajectories: list[Trajectory], catalogue: Catalogue) -> N
         for t, d in zip(trajectories, demos, strict=True)
     ]
     arrays["rows"] = np.frombuffer(json.dumps(rows).encode(), np.uint8)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
-    require_space(path.parent.parent, buffer.tell())
-    atomic_write(path, buffer.getvalue())
+    recordings.write(path, arrays)
 
 
 def load(folder: Path, state: Commit) -> list[Demonstration]:

@@ -30,9 +30,8 @@ from coda_jax.loop import films, parts
 from coda_jax.programs.training.program import AnyProgram
 from coda_jax.scenes import suites
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.families import read_goal
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.sim.compile import token_index
+from coda_jax.sim.observe import role_tokens
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator, episode_of
 from coda_jax.types import Array, Observation, SimState
 
@@ -85,8 +84,7 @@ class GivenRoles:
     def _note(self, worlds: Sequence[int], episodes: Sequence[Episode]) -> None:
         self.roles = self.roles.copy()  # jax may still read the old ones
         for world, episode in zip(worlds, episodes, strict=True):
-            goal, index = read_goal(episode.spec), token_index(episode.spec, self._catalogue)
-            self.roles[world] = index[goal.target], index[goal.reference]
+            self.roles[world] = role_tokens(episode.spec, self._catalogue)
 
 
 @dataclasses.dataclass(frozen=True)

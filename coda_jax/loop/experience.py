@@ -16,10 +16,8 @@ from coda_jax.loop.rounds import recall
 from coda_jax.loop.rounds.measured import measured_scenes
 from coda_jax.loop.run import Run
 from coda_jax.memory.rows import Scene as SceneRow
-from coda_jax.scenes.families import read_goal
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.sim.compile import token_index
-from coda_jax.sim.observe import scene_texts
+from coda_jax.sim.observe import words_and_roles
 
 _SEEDS, _CERTIFIED = re.compile(r"episodes/demos_\d{4}\.npz"), re.compile(r"episodes/demos_r(\d{2})\.npz")
 _ROLLOUTS = re.compile(r"episodes/rollouts_r(\d{2})_(collect|control|before|practice|after\d+)\.npz")
@@ -87,7 +85,7 @@ class _Known:
         self._seeds = {scene.spec.scene_id: scene.spec for scene in seed_scenes.load(run.folder, run.state)}
         self._scenes, self._rows = recall.Scenes(run.memory), dict[str, SceneRow | None]()
         self._modes = {e.scene_id: e.mode_id for own in run.state.environments.values() for e in own}
-        self._words = dict[str, dict]()
+        self._words = dict[str, tuple[tuple[str | None, ...], str, tuple[int, int]]]()
 
     def spec(self, scene_id: str) -> SceneSpec:
         return self._seeds[scene_id] if scene_id in self._seeds else self._scenes.spec(scene_id)
@@ -124,9 +122,6 @@ class _Known:
 
     def _record(self, spec: SceneSpec, mode: str | None, views, actions, executed, prefix, success, source, chunks=None) -> EpisodeRecord:
         if spec.scene_id not in self._words:
-            words, instruction = scene_texts(spec, self._run.everything)
-            goal, index = read_goal(spec), token_index(spec, self._run.everything)
-            roles = (index[goal.target], index[goal.reference])
-            self._words[spec.scene_id] = {"names": tuple(w or None for w in words), "instruction": instruction, "roles": roles}
+            self._words[spec.scene_id] = words_and_roles(spec, self._run.everything)
         weight = 1.0 if mode is None else self._weights.get(mode, 1.0)
-        return EpisodeRecord(views, actions, executed, prefix, success, source, weight=weight, chunks=chunks, **self._words[spec.scene_id])
+        return EpisodeRecord(views, actions, executed, prefix, success, source, *self._words[spec.scene_id], weight, chunks)

@@ -7,7 +7,7 @@ from pathlib import Path
 from coda_jax import config as settings
 from coda_jax.learning.policies.base import Params
 from coda_jax.loop import improvement
-from coda_jax.loop.checkpoint import CheckpointError, Checkpoints
+from coda_jax.loop.checkpoint import committed
 from coda_jax.loop.evaluation import Guide
 from coda_jax.loop.journal import Commit
 from coda_jax.loop.rounds import critic, potentials
@@ -36,9 +36,6 @@ def committed_guide(config: settings.Config, workdir: Path, commit: Commit) -> G
     mode = config.actor.evaluate
     if mode == "policy" or commit.critic is None:
         return None
-    with Checkpoints(workdir / CRITICS, config.checkpoint.keep) as checkpoints:
-        if (found := checkpoints.problem(commit.critic, commit.critic_sha256)) is not None:
-            raise CheckpointError(f"{found}: let --mode=run go on with {workdir}, which goes back to the commit before")
-        judge = checkpoints.restore(critic.template(config), commit.critic).tree
+    judge = committed(workdir / CRITICS, config.checkpoint.keep, critic.template(config), commit.critic, commit.critic_sha256)
     with Memory.reading(workdir / FILE) as memory:
         return made(config, mode, judge.critic.params, potentials.in_use(memory, config).default)

@@ -17,9 +17,11 @@ from coda_jax.agents.scripted.potentials import PotentialSettings, ScriptedPoten
 from coda_jax.agents.scripted.refinement import RefinementSettings
 from coda_jax.learning import experience as table
 from coda_jax.learning.actor import Actor
-from coda_jax.learning.awr import Awr
+from coda_jax.learning.awr import Awr, own_rows
+from coda_jax.learning.clone import BLOCK
 from coda_jax.learning.critic import relabel, steps
 from coda_jax.learning.critic.backup import Backup
+from coda_jax.learning.critic.monitor import CalibrationBin, calibration, calibration_error, realised_returns
 from coda_jax.learning.critic.network import Critic
 from coda_jax.learning.critic.steps import CriticState, CriticTraining
 from coda_jax.learning.critic.support import Support
@@ -34,7 +36,7 @@ from coda_jax.programs.training.binding import Scene
 from coda_jax.programs.training.code import code
 from coda_jax.programs.training.program import AnyProgram
 
-BLOCK = 50  # critic updates per call of the device
+BINS = 10  # of the calibration curve
 
 
 def critic_of(config: settings.Config) -> Critic:
@@ -169,6 +171,39 @@ def shift_critic(
     data = ((experience, jnp.asarray(counts, jnp.int32)), wanted)
     count = jnp.asarray(updates, jnp.int32)
     return relabel.shift_steps(critic, training, table.DrawValued(config.critic.batch), state, data, key, count)[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """A critic against what happened, at the ``n`` decisions of the policy itself.
+
+    own: [rows] bool, which rows of the table they are. episode, decoded, realised: [n], number of the episode, Q + beta Phi, and the
+    discounted reward that followed. candidates: [n, j]. curve: of calibration.
+    """
+
+    own: np.ndarray
+    episode: np.ndarray
+    decoded: np.ndarray
+    realised: np.ndarray
+    candidates: np.ndarray
+    curve: list[CalibrationBin]
+
+    @property
+    def error(self) -> float:
+        return calibration_error(self.curve)
+
+
+def judged(config: settings.Config, experience: Experience, values: Values) -> Judged | None:
+    """What ``values`` of a table are worth; None where the policy itself decided nothing in it."""
+    n, rule = int(experience.size), critic_training_of(config).rule
+    own = np.asarray(own_rows(experience))[:n]
+    if not own.any():
+        return None
+    episode = np.asarray(experience.episode)[:n]
+    realised = realised_returns(rule, np.asarray(experience.rewards)[:n], np.asarray(experience.mask)[:n], episode)[own]
+    decoded = (np.asarray(values.q)[:n] + rule.beta * np.asarray(experience.phi)[:n])[own]
+    curve = calibration(decoded, realised, episode[own], BINS)
+    return Judged(own, episode[own], decoded, realised, np.asarray(values.candidates)[:n][own], curve)
 
 
 def values_of(config: settings.Config, params: Params, experience: Experience) -> Values:

@@ -19,9 +19,14 @@ MACHINE = (ErrorKind.CRASHED, ErrorKind.LIMIT_TIME)  # kinds of error that may c
 _PLAIN = re.compile(r"[^ -~]+")
 
 
+def heading(mode: Mode) -> str:
+    """The first line of a mode's programs: without it two modes that need the same program would share it."""
+    return _PLAIN.sub(" ", f"# {mode.factor} in {mode.phase}: {mode.cause}")
+
+
 def headed(mode: Mode, text: str) -> str:
-    """The text of a program as stored for a mode: without the heading two modes that need the same edit would share it."""
-    return _PLAIN.sub(" ", f"# {mode.factor} in {mode.phase}: {mode.cause}") + f"\n{text}"
+    """The text of a program as stored for a mode."""
+    return f"{heading(mode)}\n{text}"
 
 
 def retried(sandbox: Sandbox, evaluate: Callable[[], T]) -> T:

@@ -5,6 +5,7 @@ A demonstration of 55 control steps takes 15 kB, a rollout of 117 steps of a pol
 
 from __future__ import annotations
 
+import io
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -13,21 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from coda_jax.sim.recording import moments
-from coda_jax.types import FIXED_FIELDS, MOVING_FIELDS, TOKENS, WorldView
+from coda_jax.evaluation.metrics import atomic_write
+from coda_jax.loop.checkpoint import require_space
+from coda_jax.sim.recording import FIELD_SHAPES, moments
+from coda_jax.types import FIXED_FIELDS, MOVING_FIELDS, WorldView
 
 UNREADABLE = (OSError, ValueError, zipfile.BadZipFile, zlib.error, EOFError, RecursionError, MemoryError)
 MOST_BYTES = 8 * 2**30  # of one file's arrays: more was never written by one stage
 _MARK = "view_"  # before the names of fields
-_TOUCHES = {"finger_contact": (TOKENS, 2), "contact": (TOKENS, TOKENS + 1)}  # stored together, a bit each
+_TOUCHES = {name: FIELD_SHAPES[name] for name in ("finger_contact", "contact")}  # stored together, a bit each
 _BITS = sum(int(np.prod(shape)) for shape in _TOUCHES.values())
-_VECTORS = {"ee_pos": (3,), "ee_quat": (4,), "gripper_opening": (), "articulation": (TOKENS,), "articulation_range": (TOKENS, 2)}
-
-
-def _shape(name: str) -> tuple[int, ...]:
-    return _VECTORS.get(name, (TOKENS,) if name == "present" else (TOKENS, 4 if "quat" in name else 3))
-
-
 _FLOATS = tuple(name for name in MOVING_FIELDS if name not in _TOUCHES)
 
 
@@ -54,8 +50,8 @@ def unpacked(arrays: Mapping[str, np.ndarray], length: np.ndarray) -> list[World
     if not len(length):
         return []
     rows = int(length.sum()) + len(length)
-    wanted: dict[str, tuple[tuple[int, ...], Any]] = {name: ((rows, *_shape(name)), np.float32) for name in _FLOATS}
-    wanted |= {name: ((len(length), *_shape(name)), bool if name == "present" else np.float32) for name in FIXED_FIELDS}
+    wanted: dict[str, tuple[tuple[int, ...], Any]] = {name: ((rows, *FIELD_SHAPES[name]), np.float32) for name in _FLOATS}
+    wanted |= {name: ((len(length), *FIELD_SHAPES[name]), bool if name == "present" else np.float32) for name in FIXED_FIELDS}
     wanted["touches"] = ((rows, (_BITS + 7) // 8), np.uint8)
     if missing := sorted(_MARK + name for name in wanted if _MARK + name not in arrays):
         raise ValueError(f"it lacks {', '.join(missing)}")
@@ -89,3 +85,15 @@ def read(path: Path) -> dict[str, np.ndarray]:
         raise ValueError(f"it unpacks to {size} bytes, more than any stage writes")
     with np.load(path, allow_pickle=False) as file:
         return dict(file)
+
+
+def write(path: Path, arrays: Mapping[str, np.ndarray], compress: bool = True) -> None:
+    """Arrays as an npz below a run's folder, whole or not at all.
+
+    Raises:
+      DiskFullError: too little space is free.
+    """
+    buffer = io.BytesIO()
+    (np.savez_compressed if compress else np.savez)(buffer, **arrays)  # type: ignore[arg-type]
+    require_space(path.parent.parent, buffer.tell())
+    atomic_write(path, buffer.getvalue())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import weakref
 from collections.abc import Sequence
 
@@ -17,8 +18,17 @@ from coda_jax.programs.training.program import AnyProgram
 from coda_jax.runtime import InputError
 from coda_jax.sim.potentials import program_scene
 
-_LAST: weakref.WeakKeyDictionary[Run, tuple[int, Experience]] = weakref.WeakKeyDictionary()
 _OLD = ("replay",)  # what makes room first
+
+
+@dataclasses.dataclass(frozen=True)
+class _Kept:
+    round: int
+    programs: InUse
+    experience: Experience
+
+
+_LAST: weakref.WeakKeyDictionary[Run, _Kept] = weakref.WeakKeyDictionary()
 
 
 def records_of(run: Run, round_number: int, programs: InUse) -> list[Gathered]:
@@ -52,24 +62,33 @@ def labels_of(run: Run, gathered: Sequence[Gathered], programs: InUse) -> list[L
     return improvement.labels_of([g.record for g in gathered], scenes, [programs.of(g.mode_id) for g in gathered])
 
 
-def table_of(run: Run, round_number: int) -> Experience:
-    """The round's table under its programs, without candidates."""
-    if run not in _LAST or _LAST[run][0] != round_number:
+def _of_round(run: Run, round_number: int) -> _Kept:
+    if run not in _LAST or _LAST[run].round != round_number:
         programs = potentials.in_use(run.memory, run.config)
         gathered = records_of(run, round_number, programs)
         built = improvement.build(run.config, [g.record for g in gathered], labels_of(run, gathered, programs), run.encoder)
-        _LAST[run] = round_number, built
-    return _LAST[run][1]
+        _LAST[run] = _Kept(round_number, programs, built)
+    return _LAST[run]
 
 
-def counts_of(run: Run, base: Sequence[float], batch: int) -> tuple[int, ...]:
-    """Rows of a batch from each of SOURCES, as the learning tools of the programs in use ask for."""
-    programs = potentials.in_use(run.memory, run.config)
-    used: list[AnyProgram] = [*programs.modes.values(), programs.default]
-    tools = [p.tools for p in used] if run.config.potential.tools else []
-    return shares(tuple(base), tools, batch)
+def programs_of(run: Run, round_number: int) -> InUse:
+    """The training programs under which the round's table is."""
+    return _of_round(run, round_number).programs
+
+
+def table_of(run: Run, round_number: int) -> Experience:
+    """The round's table under its programs; without candidates before it is kept with them."""
+    return _of_round(run, round_number).experience
 
 
 def keep(run: Run, round_number: int, experience: Experience) -> None:
     """The round's table is ``experience`` from now on; the one before may have given its buffers away."""
-    _LAST[run] = round_number, experience
+    _LAST[run] = dataclasses.replace(_of_round(run, round_number), experience=experience)
+
+
+def counts_of(run: Run, round_number: int, base: Sequence[float], batch: int) -> tuple[int, ...]:
+    """Rows of a batch from each of SOURCES, as the learning tools of the round's programs ask for."""
+    programs = programs_of(run, round_number)
+    used: list[AnyProgram] = [*programs.modes.values(), programs.default]
+    tools = [p.tools for p in used] if run.config.potential.tools else []
+    return shares(tuple(base), tools, batch)

@@ -10,7 +10,22 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from coda_jax.types import EPISODE_FIELDS, FIXED_FIELDS, MOVING_FIELDS, STEP_FIELDS, ChunkTrace, WorldView
+from coda_jax.types import EPISODE_FIELDS, FIXED_FIELDS, MOVING_FIELDS, STEP_FIELDS, TOKENS, ChunkTrace, WorldView
+
+_OTHER_SHAPES = {
+    "ee_pos": (3,),
+    "ee_quat": (4,),
+    "gripper_opening": (),
+    "articulation": (TOKENS,),
+    "articulation_range": (TOKENS, 2),
+    "present": (TOKENS,),
+    "finger_contact": (TOKENS, 2),
+    "contact": (TOKENS, TOKENS + 1),
+}
+# of one world at one moment
+FIELD_SHAPES: dict[str, tuple[int, ...]] = {
+    name: _OTHER_SHAPES.get(name, (TOKENS, 4 if "quat" in name else 3)) for name in (*MOVING_FIELDS, *FIXED_FIELDS)
+}
 
 
 def moments(moving: Mapping[str, np.ndarray], fixed: Mapping[str, np.ndarray]) -> WorldView:

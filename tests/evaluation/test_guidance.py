@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from coda_jax.evaluation.guidance import Choices, Guided, scene_of
+from coda_jax.evaluation.guidance import Choices, Guided
 from coda_jax.evaluation.rollouts import rollout
 from coda_jax.learning.actor import Selection
 from coda_jax.programs.expressions import Expr
@@ -16,6 +16,7 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.native import NativeSimulator
+from coda_jax.sim.potentials import program_scene
 from coda_jax.sim.simulator import episode_of
 
 HORIZON, EXECUTED = 18, 4
@@ -82,7 +83,7 @@ def test_what_the_critic_is_told_is_how_the_episode_is_labelled(sims, specs, lat
     for world, episode in enumerate(episodes):
         r = results[episode.key]
         assert r.views is not None
-        tables = values.tables([chosen], [scene_of(episode, Catalogue.all())])
+        tables = values.tables([chosen], [program_scene(episode.spec, Catalogue.all())])
         rows = np.zeros(r.steps + 1, int)
         staged = values.staged(tables, rows, values.values(tables, rows, r.views))
         starts = np.cumsum(r.executed) - r.executed

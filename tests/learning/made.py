@@ -8,21 +8,9 @@ import numpy as np
 
 from coda_jax.learning.records import EpisodeRecord, Labels, decisions, sparse_labels
 from coda_jax.programs.training.limits import CODE_DIM
-from coda_jax.sim.recording import moments
-from coda_jax.types import FIXED_FIELDS, TOKENS
+from coda_jax.sim.recording import FIELD_SHAPES, moments
+from coda_jax.types import FIXED_FIELDS, MOVING_FIELDS, TOKENS
 
-_SHAPES = {
-    "ee_pos": (3,),
-    "ee_quat": (4,),
-    "gripper_opening": (),
-    "articulation": (TOKENS,),
-    "finger_contact": (TOKENS, 2),
-    "contact": (TOKENS, TOKENS + 1),
-    "quat": (TOKENS, 4),
-    "pos": (TOKENS, 3),
-    "linvel": (TOKENS, 3),
-    "angvel": (TOKENS, 3),
-}
 NAMES = ("red mug", "blue can", None, None, None, None, "white plate", None)
 
 
@@ -34,8 +22,8 @@ def record(seed: int, t: int = 10, e: int = 4, **changes) -> EpisodeRecord:
     """An episode of random moments; ``success`` and the other fields may be given."""
     rng = np.random.default_rng(seed)
     present = np.array([name is not None for name in NAMES])
-    moving = {name: rng.normal(size=(t + 1, *shape)).astype(np.float32) for name, shape in _SHAPES.items()}
-    moving |= {name: rng.random((t + 1, *_SHAPES[name])) < 0.3 for name in ("finger_contact", "contact")}
+    moving = {name: rng.normal(size=(t + 1, *FIELD_SHAPES[name])).astype(np.float32) for name in MOVING_FIELDS}
+    moving |= {name: rng.random((t + 1, *FIELD_SHAPES[name])) < 0.3 for name in ("finger_contact", "contact")}
     for name in ("quat", "ee_quat"):
         moving[name] /= np.linalg.norm(moving[name], axis=-1, keepdims=True)
     fixed = {name: rng.random((TOKENS, 4 if "quat" in name else 3)).astype(np.float32) for name in FIXED_FIELDS}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -13,27 +11,23 @@ import numpy as np
 
 from coda_jax import config as settings
 from coda_jax import runtime
-from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning import lora, scale_doctor
 from coda_jax.learning.actor import selection_logits
-from coda_jax.learning.awr import WEIGHT_METRICS, Spread, decision_weights, init_spread, own_rows
+from coda_jax.learning.awr import WEIGHT_METRICS, Spread, decision_weights, init_spread
 from coda_jax.learning.clone import DivergedError
-from coda_jax.learning.critic.monitor import calibration, calibration_error, realised_returns
 from coda_jax.learning.critic.steps import CriticState
 from coda_jax.learning.experience import Experience, refresh_candidates
 from coda_jax.learning.policies.base import Params
 from coda_jax.loop import cloning, improvement, parts, scales, tables
-from coda_jax.loop.checkpoint import require_space
 from coda_jax.loop.journal import file_sha256
-from coda_jax.loop.recordings import UNREADABLE, read
+from coda_jax.loop.recordings import UNREADABLE, read, write
 from coda_jax.loop.rounds import potentials
 from coda_jax.loop.run import Finished, Run
 from coda_jax.runtime import InputError
 from coda_jax.types import Array, _pytree
 
 _CANDIDATES, _TRAINING, _SHIFT = 11, 12, 13  # streams of the seed
-_BINS = 10  # of the calibration curve
 
 
 @_pytree
@@ -76,7 +70,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
     acting = lora.merged(cloning.trained(run).ema)
     whole = refresh_candidates(policy, acting, tables.table_of(run, round_number), key_of(run, round_number, _CANDIDATES))
     tables.keep(run, round_number, whole)
-    counts = tables.counts_of(run, config.critic.shares, config.critic.batch)
+    counts = tables.counts_of(run, round_number, config.critic.shares, config.critic.batch)
     judge = judge_of(run) or start(config, acting)
     if run.state.critic_round != round_number:
         judge = _carried_over(run, round_number, judge, whole, counts)
@@ -106,7 +100,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
     values = improvement.values_of(config, judge.critic.params, whole)
     weights, spread, measured = decision_weights(improvement.awr_of(config), _spread(run, round_number - 1), whole, values.advantage)
     path = _file(round_number)
-    _store(run.folder / path, weights, spread)
+    write(run.folder / path, {"weights": np.asarray(weights), "sd": np.asarray(spread.sd), "seen": np.asarray(spread.seen)}, compress=False)
     _report(run, round_number, judge.critic, whole, values, dict(zip(WEIGHT_METRICS, np.asarray(measured).tolist(), strict=True)), weights)
     return Finished(
         {"done": config.critic.steps, "unit": "updates", "rows": int(whole.size)},
@@ -118,7 +112,7 @@ def _carried_over(run: Run, round_number: int, judge: Judge, whole: Experience, 
     """The critic after potentials were refined: shifted or reset; unchanged where none was, or before its first update."""
     if not int(judge.critic.step):
         return judge
-    now, before = potentials.in_use(run.memory, run.config), potentials.replaced(run.memory, run.config, round_number)
+    now, before = tables.programs_of(run, round_number), potentials.replaced(run.memory, run.config, round_number)
     if all(before.of(mode) == program for mode, program in now.modes.items()) and now.default == before.default:
         return judge
     gathered = tables.records_of(run, round_number, now)
@@ -138,13 +132,6 @@ def _save(run: Run, round_number: int, judge: Judge, **changes: Any) -> None:
 
 def _file(round_number: int) -> str:
     return f"episodes/weights_r{round_number:02d}.npz"
-
-
-def _store(path: Path, weights: Array, spread: Spread) -> None:
-    buffer = io.BytesIO()
-    np.savez(buffer, weights=np.asarray(weights), sd=np.asarray(spread.sd), seen=np.asarray(spread.seen))
-    require_space(path.parent.parent, buffer.tell())
-    atomic_write(path, buffer.getvalue())
 
 
 def _spread(run: Run, round_number: int) -> Spread:
@@ -181,21 +168,18 @@ def _report(
     """The critic's row in the log, and what the scale doctor says of it."""
     config, n, step = run.config, int(whole.size), int(state.step)
     rule = improvement.critic_training_of(config).rule
-    episode, own = np.asarray(whole.episode)[:n], np.asarray(own_rows(whole))[:n]
-    if not own.any():
+    judged = improvement.judged(config, whole, values)
+    if judged is None:
         run.say(f"round {round_number}: no decision of the policy was recorded, so the critic has only seen demonstrations")
         return
-    realised = realised_returns(rule, np.asarray(whole.rewards)[:n], np.asarray(whole.mask)[:n], episode)
-    decoded = np.asarray(values.q)[:n] + rule.beta * np.asarray(whole.phi)[:n]
-    curve = calibration(decoded[own], realised[own], episode[own], _BINS)
-    q = np.asarray(values.candidates)[:n][own]
+    q = judged.candidates
     actor = improvement.actor_of(config, "sample")
     logits = selection_logits(actor, q)  # numpy: how many decisions there are differs from round to round
     choice = np.exp(logits - logits.max(-1, keepdims=True))
     choice /= choice.sum(-1, keepdims=True)
     found = scale_doctor.joined(
         [
-            scale_doctor.weight_scales(np.asarray(weights)[:n][own]),
+            scale_doctor.weight_scales(np.asarray(weights)[:n][judged.own]),
             scale_doctor.candidate_scales(choice),
             scales.of_critic(scales.updates(run, "critic", step - config.critic.steps, step), config.critic.clip_norm),
             scale_doctor.discount_scales(
@@ -208,14 +192,14 @@ def _report(
         "critic",
         round=round_number,
         step=step,
-        decisions=int(own.sum()),
+        decisions=len(q),
         rows=n,
-        calibration=[dataclasses.astuple(b) for b in curve],
-        calibration_error=calibration_error(curve),
+        calibration=[dataclasses.astuple(b) for b in judged.curve],
+        calibration_error=judged.error,
         candidate_sd=float(q.std(-1).mean()),
         weights=measured,
     )
     run.say(
-        f"round {round_number}: the critic's values lie {calibration_error(curve):.3f} off what {own.sum()} decisions earned; a state's "
+        f"round {round_number}: the critic's values lie {judged.error:.3f} off what {len(q)} decisions earned; a state's "
         f"candidates differ by {q.std(-1).mean():.3f}; weights leave {measured['ess']:.0%} of the decisions effective"
     )

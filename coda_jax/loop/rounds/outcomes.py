@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from coda_jax.agents.base import Measured, Outcome, Recorded, Trial
-from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.loop import parts, recordings
-from coda_jax.loop.checkpoint import require_space
 from coda_jax.loop.journal import file_sha256
 from coda_jax.loop.run import Run
 from coda_jax.runtime import InputError
@@ -66,10 +63,7 @@ def save(path: Path, outcomes: Sequence[Outcome]) -> None:
     arrays |= recordings.packed([o.recorded.views for o in outcomes if o.recorded])
     if chunks := [o.recorded.chunks for o in outcomes if o.recorded]:
         arrays["chunks"] = np.concatenate(chunks).astype(np.float32)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
-    require_space(path.parent.parent, buffer.tell())
-    atomic_write(path, buffer.getvalue())
+    recordings.write(path, arrays)
 
 
 def load(path: Path, spec_of: Callable[[str], SceneSpec]) -> list[Outcome]:

@@ -14,7 +14,7 @@ from coda_jax.agents.base import Factor, Outcome
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.loop import improvement, parts
 from coda_jax.loop.check_training import TrainingCheck
-from coda_jax.loop.own_programs import patiently
+from coda_jax.loop.own_programs import heading, patiently
 from coda_jax.loop.rounds import outcomes as stored
 from coda_jax.loop.rounds import recall
 from coda_jax.loop.rounds.cases import collected
@@ -74,7 +74,7 @@ def _read(config: settings.Config, rows: Sequence[Program]) -> InUse:
 
 @dataclasses.dataclass(frozen=True)
 class _Wanted:
-    """A program to make or mend. outcomes: recorded rollouts under it."""
+    """A program to make or mend. heading: its first line. outcomes: recorded rollouts under it."""
 
     mode_id: str | None
     factor: Factor
@@ -88,7 +88,7 @@ def _wanted(run: Run, round_number: int) -> list[_Wanted]:
     cases = [case.outcome for case in collected(run, round_number)]
     failed = Counter(o.phase for o in cases if not o.success and o.phase)
     phase = max(PHASES, key=lambda p: (failed[p], -PHASES.index(p)))
-    wanted = [_Wanted(None, "EXECUTION", phase, "", "# scenes that practise no mode", cases)]
+    wanted = [_Wanted(None, "EXECUTION", phase, "", f"# scenes that practise no mode, {phase}", cases)]
     scenes = recall.Scenes(run.memory)
     path = run.folder / stored.file_of(round_number, "before")
     before = stored.load(path, scenes.spec) if path.exists() else []
@@ -99,8 +99,7 @@ def _wanted(run: Run, round_number: int) -> list[_Wanted]:
     for mode in sorted(current_modes(run.memory, run.config.family), key=lambda m: m.mode_id):
         if mode.mode_id in practised:
             own = [o for o in before if o.trial.spec.scene_id in practised[mode.mode_id]]
-            heading = f"# {mode.factor} in {mode.phase}: {mode.cause}"
-            wanted.append(_Wanted(mode.mode_id, mode.factor, mode.phase, mode.cause, heading, own))
+            wanted.append(_Wanted(mode.mode_id, mode.factor, mode.phase, mode.cause, f"{heading(mode)}, {mode.phase}", own))
     return wanted
 
 
@@ -123,11 +122,9 @@ def run_stage(run: Run, round_number: int) -> Finished:
 def _made(run: Run, round_number: int, want: _Wanted, known: Program | None, gates: TrainingCheck, sandbox: Sandbox) -> list[Program]:
     """Rows of memory: the program that is new, and the one that it replaces."""
     compiler, progress = improvement.compiler_of(run.config), None
-    old = None if known is None else patiently(sandbox, lambda: evaluate_training(known.text, sandbox))
-    if want.mode_id is None and old is not None and known is not None and f"{want.phase}\n" not in known.text:
-        old, known_phase = None, known  # another phase fails most now
-    else:
-        known_phase = None
+    old = None
+    if known is not None and known.text.startswith(f"{want.heading}\n"):  # else another phase fails most now
+        old = patiently(sandbox, lambda: evaluate_training(known.text, sandbox))
     if old is None:
         text, repairs = compiler.compile(want.factor, want.phase, want.cause), ()
         program = patiently(sandbox, lambda: evaluate_training(text, sandbox))
@@ -142,11 +139,10 @@ def _made(run: Run, round_number: int, want: _Wanted, known: Program | None, gat
     _log(run, round_number, want, program, repairs, progress, changed=program != old)
     if program == old:
         return []
-    text = f"{want.heading}, {want.phase}\n{to_program(program)}"
-    replaced_row = known if known_phase is None else known_phase
+    text = f"{want.heading}\n{to_program(program)}"
     rows = []
-    if replaced_row is not None:
-        rows.append(dataclasses.replace(replaced_row, version=replaced_row.version + 1, status="retired", round=round_number))
+    if known is not None:
+        rows.append(dataclasses.replace(known, version=known.version + 1, status="retired", round=round_number))
     program_id = program_id_of("training", text)
     stored_row = run.memory.program(program_id)
     version = 1 if stored_row is None else stored_row.version + 1

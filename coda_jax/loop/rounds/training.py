@@ -65,7 +65,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
             run.commit(checkpoint=step, checkpoint_sha256=checksum)
 
         if parts.learns(config):
-            _weighted(run, round_number, training, data, words, seed, state, show, save)
+            _weighted(run, round_number, training, began, data, words, seed, state, show, save)
         else:
             _cloned(run, training, data, words, seed, state, show, save)
     row = {"done": training.steps, "unit": "updates", "rows": int(data.size)}
@@ -90,6 +90,7 @@ def _weighted(
     run: Run,
     round_number: int,
     training: Training,
+    began: int,
     data: Dataset,
     words: LanguageSet | None,
     seed: int,
@@ -102,7 +103,7 @@ def _weighted(
     whole, weights = tables.table_of(run, round_number), critic.weights_of(run, round_number)
     judge = critic.judge_of(run)
     assert judge is not None, "the critic's stage comes first"
-    counts = jnp.asarray(tables.counts_of(run, config.awr.shares, training.batch), jnp.int32)
+    counts = jnp.asarray(tables.counts_of(run, round_number, config.awr.shares, training.batch), jnp.int32)
     key, step = jax.random.fold_in(jax.random.key(seed), 1), int(state.step)
     while step < training.steps:
         runtime.check_stop()
@@ -117,6 +118,5 @@ def _weighted(
         show(step, row["motor_demonstrations"], {name: row[name] for name in METRICS if name != "loss"} | {"total": row["loss"]})
         if step % config.checkpoint.every == 0 or step == training.steps:
             save(state)
-    began = config.clone.steps + run.state.blocks * config.rounds.steps
     rows = scales.updates(run, "policy", began, began + training.steps)
     scales.report(run, "policy", round_number, scales.of_policy(rows, training.clip_norm))

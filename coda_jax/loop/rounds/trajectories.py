@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.loop import recordings
-from coda_jax.loop.checkpoint import require_space
 from coda_jax.runtime import InputError
 from coda_jax.sim.demonstrate import Trajectory
 from coda_jax.sim.simulator import Episode
@@ -31,11 +28,8 @@ def save(path: Path, trajectories: Sequence[Trajectory]) -> None:
     ]
     arrays = recordings.packed([t.views for t in trajectories])
     arrays |= {name: np.concatenate([getattr(t, name) for t in trajectories]) for name in _SERIES}
-    length = np.array([len(t.actions) for t in trajectories])
-    buffer = io.BytesIO()
-    np.savez(buffer, length=length, rows=np.frombuffer(json.dumps(rows).encode(), np.uint8), **arrays)  # type: ignore[arg-type]
-    require_space(path.parent.parent, buffer.tell())
-    atomic_write(path, buffer.getvalue())
+    arrays |= {"length": np.array([len(t.actions) for t in trajectories]), "rows": np.frombuffer(json.dumps(rows).encode(), np.uint8)}
+    recordings.write(path, arrays, compress=False)  # gone when its stage ends
 
 
 def load(path: Path, episode_of: Callable[[str, tuple[int, int]], Episode]) -> list[Trajectory]:
