@@ -138,6 +138,7 @@ def configured(base: settings.Config, arm: str, seed: int) -> settings.Config:
     for path, value in ARMS[arm].items():
         settings.override(config, path, value)
     config.seed = 1000 + seed
+    config.potential.tools = False  # shares, weights and start states alike in all arms: they differ in what the critic is told
     return config.lock()
 
 
@@ -283,6 +284,24 @@ class Arm:
                 self.programs[phase] = new
         return changed
 
+    def labelling(self, own: Sequence[Kept], programs: dict[str, Any]) -> list[Any]:
+        """The program of each demonstration, all of them in turn, then of each of its ``own`` episodes."""
+        used = sorted(programs)
+        shown = [programs[used[i % len(used)]] for i in range(len(self.bench.demonstrations))]
+        fallback = programs[Counter(self.phases.values()).most_common(1)[0][0]]
+        return shown + [programs.get(self.phases.get(k.number, ""), fallback) for k in own]
+
+    def carry_over(self, whole: Any, old: Any, key: Any) -> None:
+        """Shift the critic of the table ``old`` to the refined potentials of ``whole``, as a round does."""
+        import jax
+
+        from coda_jax.learning.shares import rounded
+        from coda_jax.loop import improvement
+
+        config, counts = self.config, rounded(self.config.critic.shares, self.config.critic.batch)
+        key = jax.random.fold_in(key, 4)
+        self.critic = improvement.shift_critic(config, self.critic, whole, old, counts, key, config.critic.shift_steps)
+
     def iterate(self, number: int) -> None:
         import jax
         import jax.numpy as jnp
@@ -303,20 +322,22 @@ class Arm:
             if not o.success:
                 failures.setdefault(o.trial.key[0], Counter())[o.phase] += 1
         self.compile({scene: phases.most_common(1)[0][0] for scene, phases in failures.items()})
+        before = dict(self.programs)
         refined = self.refine(outcomes) if number and config.potential.refine else 0
         own = [*(self.kept(o) for o in outcomes if o.steps), *self.past]
-        used = sorted(self.programs)
-        programs = [self.programs[used[i % len(used)]] for i in range(len(self.bench.demonstrations))]
-        programs += [self.programs.get(self.phases.get(k.number, "")) or self.fallback() for k in own]
         everything = [*self.bench.demonstrations, *own]
         records, scenes = [k.record for k in everything], [program_scene(k.spec, self.bench.run.everything) for k in everything]
-        whole = improvement.build(config, records, improvement.labels_of(records, scenes, programs), self.bench.run.encoder)
+        labels = improvement.labels_of(records, scenes, self.labelling(own, self.programs))
+        whole = improvement.build(config, records, labels, self.bench.run.encoder)
         whole = table.refresh_candidates(self.policy, self.params, whole, jax.random.fold_in(key, 1))
+        if refined:
+            old = improvement.labels_of(records, scenes, self.labelling(own, before))
+            self.carry_over(whole, improvement.relabelled(whole, records, old, config.policy.chunk), key)
         monitor: dict[str, Any] = {
             "iteration": number,
             "rows": int(whole.size),
             "refined": refined,
-            "programs": {p: [s.name for s in getattr(self.programs[p], "subgoals", ())] for p in used},
+            "programs": {p: [s.name for s in getattr(program, "subgoals", ())] for p, program in sorted(self.programs.items())},
         }
         monitor["labelled_s"] = round(time.perf_counter() - began, 1)
         if config.awr.improve != "filtered":
@@ -328,7 +349,7 @@ class Arm:
                 whole,
                 counts,
                 jax.random.fold_in(key, 2),
-                (number + 1) * config.critic.steps,
+                int(self.critic.step) + config.critic.steps,
                 lambda _, m: rows.append(m),
             )
             monitor["critic"] = {"first": rows[0], "last": rows[-1]}

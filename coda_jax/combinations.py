@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from coda_jax.programs.training.limits import MAX_STAGES
 from coda_jax.runtime import InputError
 
+SIGNALS_WITH_STAGES = ("diagnosed", "task_text")
 SOURCES = 4  # of experience: demonstrations, targeted, control, replay
 LEAST_DEMONSTRATIONS = 0.25  # of a batch of the policy, beside weighted decisions
 
@@ -74,6 +76,7 @@ def _check_critic(config: Any) -> None:
         raise InputError(f"config.critic.width is {critic.width}; it must be a multiple of config.critic.heads, {critic.heads}")
     if not critic.low < critic.high:
         raise InputError(f"config.critic.low is {critic.low}; it must be below config.critic.high, {critic.high}")
+    _check_support(config)
     if critic.bins <= 2 * critic.margin + 1:
         raise InputError(
             f"config.critic.bins is {critic.bins}; with config.critic.margin = {critic.margin} bins at each end it must be above "
@@ -88,6 +91,26 @@ def _check_critic(config: Any) -> None:
     if config.awr.shares[0] < LEAST_DEMONSTRATIONS:
         raise InputError(
             f"config.awr.shares is {tuple(config.awr.shares)!r}; demonstrations, the first, must get at least {LEAST_DEMONSTRATIONS}"
+        )
+
+
+def _check_support(config: Any) -> None:
+    """The critic's bins must hold what its signal can ask for; what lies beyond would be cut off in silence."""
+    critic, signal = config.critic, config.potential.signal
+    if critic.high < 1:
+        raise InputError(f"config.critic.high is {critic.high}; it must be at least 1, what success is worth")
+    lowest = -critic.beta * MAX_STAGES  # refinement may split stages up to that
+    if signal in SIGNALS_WITH_STAGES and critic.low > lowest:
+        raise InputError(
+            f"config.critic.low is {critic.low}; with config.critic.beta {critic.beta} and programs of up to {MAX_STAGES} stages "
+            f"targets go down to {lowest:g}: lower it to that"
+        )
+    steps = config.evaluate.executed if critic.gamma_unit == "chunk" else 1  # that are rewarded between two discounts
+    most = config.potential.dense_weight * steps / (1 - critic.gamma) if critic.gamma < 1 else math.inf
+    if signal == "free_form" and most > critic.high * (1 + 1e-9):
+        raise InputError(
+            f"config.potential.dense_weight is {config.potential.dense_weight}; rewards then sum up to {most:g}, beyond config.critic.high "
+            f"{critic.high}: lower it to {critic.high * (1 - critic.gamma) / steps:.4g}, or raise the latter"
         )
 
 

@@ -152,7 +152,7 @@ def default(preset: str = "cpu") -> Config:
                 "tokens": 4,  # leading actions of a chunk that are read: those that are carried out are enough
                 "early_ends": "fill",  # chunks that success cut short are completed by a candidate; or mask: read as short ones
                 "projection": "hl_gauss",  # of targets onto bins; or two_hot
-                "low": -2.0,  # range of targets, [-beta m, 1]
+                "low": -1.0,  # range of targets, [-beta m, 1] with m = 4 stages
                 "high": 1.0,
                 "bins": 101,  # in all, the margins included
                 "margin": 2.25,  # bins beyond the range at each end
@@ -196,7 +196,7 @@ def default(preset: str = "cpu") -> Config:
             "potential": {
                 "signal": "diagnosed",  # subgoals in the diagnosed phase; task_text: one a phase; free_form: a dense reward; sparse
                 "stages": 4,
-                "dense_weight": 0.02,  # of the free-form reward, at each control step
+                "dense_weight": 0.01,  # of the free-form reward, at each control step; at most 1 - gamma, or values pass critic.high
                 "tools": True,  # whether programs bring learning tools
                 "refine": True,  # mend the stage at which rollouts stop
                 "least_stopped": 0.3,  # share of rollouts that must stop there
@@ -279,6 +279,7 @@ def default(preset: str = "cpu") -> Config:
                     "candidates": 8,
                     "learning_rate": 3e-4,
                     "beta": 0.5,
+                    "low": -2.0,
                     "backup": "max",
                     "tau": 0.005,
                 },

@@ -15,5 +15,5 @@ TOOL_RANGES: dict[str, tuple[float, float]] = {
     "sampling_weight": (0.25, 4.0),
     "candidate_temperature": (0.05, 5.0),
 }
-DENSE_WEIGHT = (0.0001, 0.02)
+DENSE_WEIGHT = (0.0001, 0.01)
 """Range of a dense reward's weight: at 0.99 a control step, the largest discounted sum of a reward in 0..1 is 100 times the weight."""
