@@ -126,7 +126,11 @@ def test_out_of_range_is_refused(path, text):
     [
         ({"awr.improve": "frozen"}, "config.awr.improve=frozen trains no policy", "argmax, sample or average"),
         ({"awr.improve": "frozen", "actor.evaluate": "argmax", "lora.rank": "2"}, "config.lora.rank is 2", "set it to 0"),
-        ({"awr.improve": "filtered", "actor.collect": "sample"}, "config.actor.collect is sample", "set it to policy"),
+        ({"awr.improve": "filtered", "actor.evaluate": "sample"}, "config.actor.evaluate is sample", "set it to policy"),
+        ({"critic.beta": "0.5"}, "config.critic.low is -1", "lower it to that"),
+        ({"critic.high": "0.9"}, "config.critic.high is 0.9", "at least 1"),
+        ({"potential.signal": "free_form", "critic.gamma": "0.995"}, "config.potential.dense_weight is 0.01", "lower it to 0.005"),
+        ({"potential.signal": "free_form", "critic.gamma_unit": "chunk"}, "config.potential.dense_weight is 0.01", "lower it to 0.0025"),
         ({"awr.improve": "filtered", "awr.drift_weight": "0.1"}, "config.awr.drift_weight is 0.1", "set it to 0"),
         ({"actor.evaluate": "argmax", "actor.candidates": "1"}, "one candidate leaves no choice", "raise config.actor.candidates"),
         ({"actor.evaluate": "argmax", "rounds.count": "0"}, "without rounds there is no critic", "raise config.rounds.count"),

@@ -73,11 +73,7 @@ class Awr:
 
     def counts(self, batch: int) -> tuple[int, ...]:
         """Chunks of a batch from each of SOURCES; demonstrations get their least share in whole chunks."""
-        counts = list(rounded(self.shares, batch))
-        lacking = max(0, math.ceil(LEAST_DEMONSTRATIONS * batch) - counts[0])
-        counts[0] += lacking
-        counts[1 + max(range(3), key=lambda i: counts[1 + i])] -= lacking
-        return tuple(counts)
+        return rounded(self.shares, batch, LEAST_DEMONSTRATIONS)
 
 
 @_pytree

@@ -89,13 +89,17 @@ class GivenRoles:
 
 @dataclasses.dataclass(frozen=True)
 class Guide:
-    """An actor's critic, and which training program each episode has; ``program_of`` and ``unprogrammed`` as in Guided."""
+    """An actor's critic, and which training program each episode has; ``program_of`` and ``unprogrammed`` as in Guided.
+
+    temperature_of: of the choice in an episode, None for the actor's own.
+    """
 
     actor: Actor
     critic: Critic
     params: Params
     program_of: Callable[[Episode], AnyProgram | None]
     unprogrammed: AnyProgram
+    temperature_of: Callable[[Episode], float | None] = lambda _: None
 
 
 def acting(
@@ -113,10 +117,14 @@ def acting(
     if guide is None or guide.actor.mode == "policy":
         return simulator, lambda obs, keys: policy.sample(params, obs, keys, 1, roles())[:, 0]
 
-    def choose(obs: Observation, program: ProgramInput, keys: Array) -> tuple[Array, Selection]:
-        return act(guide.actor, policy, params, guide.critic, guide.params, obs, program, keys, roles())
+    def choose(obs: Observation, program: ProgramInput, keys: Array, temperatures: Array) -> tuple[Array, Selection]:
+        return act(guide.actor, policy, params, guide.critic, guide.params, obs, program, keys, temperatures, roles())
 
-    return simulator, Guided(choose, guide.program_of, guide.unprogrammed, catalogue)
+    def temperature_of(episode: Episode) -> float:
+        asked = guide.temperature_of(episode)
+        return guide.actor.temperature if asked is None else asked
+
+    return simulator, Guided(choose, guide.program_of, guide.unprogrammed, temperature_of, catalogue)
 
 
 def rollout_key(seed: int, suite: str) -> jax.Array:

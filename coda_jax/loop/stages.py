@@ -47,7 +47,7 @@ def evaluate(run: Run, moment: Moment) -> dict[str, Any]:
 
     done = [s.removeprefix(prefix) for s in run.state.suites if s.startswith(prefix)]
     evaluation.each_suite(
-        run.config, run.folder, done, state.ema, run.encoder, run.everything, store, moment, guides.guide_of(run, run.config.actor.evaluate)
+        run.config, run.folder, done, state.ema, run.encoder, run.everything, store, moment, guides.guide_of(run, "evaluate")
     )
     rollouts = run.config.evaluate.seeds * sum(len(specs) for specs in evaluation.chosen_scenes(run.config).values())
     return {"done": rollouts, "unit": "rollouts"}
