@@ -42,6 +42,8 @@ ARMS: dict[str, dict[str, str]] = {
     "frozen": {"awr.improve": "frozen"},
     "filtered": {"awr.improve": "filtered", "potential.signal": "sparse"},
     "demonstrations": {"awr.improve": "filtered", "potential.signal": "sparse", "awr.shares": "1.0,0.0,0.0,0.0"},
+    "trajectory": {"awr.advantage": "trajectory"},
+    "sparse_trajectory": {"awr.advantage": "trajectory", "potential.signal": "sparse"},
     "no_refinement": {"potential.refine": "false"},
     "free_form": {"potential.signal": "free_form"},
 }
@@ -354,8 +356,8 @@ class Arm:
             )
             monitor["critic"] = {"first": rows[0], "last": rows[-1]}
             values = improvement.values_of(config, self.critic.params, whole)
-            monitor |= self.judge(whole, values, number)
-            advantages = values.advantage
+            monitor |= self.judge(whole, values, improvement.advantages_of(config, whole, values), number)
+            advantages = improvement.advantages_of(config, whole, values)
         else:
             advantages = jnp.zeros(whole.terminal.shape)
         monitor["critic_s"] = round(time.perf_counter() - began, 1)
@@ -400,7 +402,7 @@ class Arm:
         self.params, self.updates = state.ema, self.updates + _UPDATES.value
         monitor["policy"] = dict(zip(METRICS, np.asarray(row).tolist(), strict=True))
 
-    def judge(self, whole: Any, values: Any, number: int) -> dict[str, Any]:
+    def judge(self, whole: Any, values: Any, advantages: Any, number: int) -> dict[str, Any]:
         """Calibration of the critic on the policy's own decisions, and its candidates' values for the agreement with other critics."""
         from coda_jax.learning.awr import successful_rows
         from coda_jax.loop import improvement
@@ -409,7 +411,7 @@ class Arm:
         assert judged is not None, "the policy's own rollouts are in the table"
         np.savez(self.bench.folder / f"q_{self.name}_{self.seed}_{number}.npz", q=judged.candidates)
         n = len(judged.own)
-        good, advantage = (np.asarray(x)[:n][judged.own] for x in (successful_rows(whole), values.advantage))
+        good, advantage = (np.asarray(x)[:n][judged.own] for x in (successful_rows(whole), advantages))
         return {
             "calibration_error": judged.error,
             "calibration": [dataclasses.astuple(b) for b in judged.curve],

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from coda_jax.programs.training.limits import MAX_STAGES
 from coda_jax.runtime import InputError
 
 SIGNALS_WITH_STAGES = ("diagnosed", "task_text")
+MAX_STAGES = 4  # of one training program
 SOURCES = 4  # of experience: demonstrations, targeted, control, replay
 LEAST_DEMONSTRATIONS = 0.25  # of a batch of the policy, beside weighted decisions
 
@@ -129,8 +129,8 @@ def _check_improvement(config: Any) -> None:
     for task in ("collect", "evaluate"):
         if config.actor[task] != "policy" and critic_acts and config.actor.candidates == 1:
             raise InputError(
-                f"config.actor.{task} is {config.actor[task]}, but one candidate leaves no choice; raise config.actor.candidates, or set it "
-                "to policy"
+                f"config.actor.{task} is {config.actor[task]}, but one candidate leaves no choice; raise config.actor.candidates, or set "
+                "it to policy"
             )
     if improve == "frozen":
         if config.actor.evaluate == "policy":

@@ -177,6 +177,8 @@ def default(preset: str = "cpu") -> Config:
             },
             "awr": {
                 "improve": "awr",  # awr; filtered: clone own successes; frozen: only the actor's choice improves
+                "advantage": "critic",  # critic: Q(o, a) - V(o); trajectory: by how much the episode went on better than V(o)
+                "trace": 0.95,  # of trajectory: 1 asks what was earned in the end, 0 the critic one decision later
                 "advantage_unit": "std",  # std: in standard deviations of the policy's advantages; raw
                 "temperature": 1.0,  # lambda
                 "most_weight": 20.0,
@@ -393,6 +395,7 @@ ONE_OF: dict[str, tuple[str, ...]] = {
     "critic.state_value": ("mean", "log_mean_exp"),
     "critic.relabel": ("shift", "reset"),
     "awr.improve": ("awr", "filtered", "frozen"),
+    "awr.advantage": ("critic", "trajectory"),
     "awr.advantage_unit": ("std", "raw"),
     "actor.collect": ("policy", "sample", "argmax", "average"),
     "actor.evaluate": ("policy", "sample", "argmax", "average"),

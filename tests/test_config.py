@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 import coda_jax
+from coda_jax import combinations
 from coda_jax import config as settings
+from coda_jax.learning import awr, records
+from coda_jax.programs.training import limits
 from coda_jax.runtime import InputError
 
 PACKAGE = Path(coda_jax.__file__).parent
@@ -258,3 +261,9 @@ def _attributes_read() -> set[str]:
 @pytest.mark.parametrize("path", [p for p, _ in settings.leaves(settings.default())])
 def test_every_setting_is_read(path):
     assert path.rsplit(".", 1)[-1] in _attributes_read(), f"nothing in coda_jax reads config.{path}"
+
+
+def test_combinations_know_the_limits_of_training_programs():
+    assert limits.MAX_STAGES == combinations.MAX_STAGES
+    assert len(records.SOURCES) == combinations.SOURCES
+    assert combinations.LEAST_DEMONSTRATIONS == awr.LEAST_DEMONSTRATIONS

@@ -58,9 +58,10 @@ class Choices:
 class Guided:
     """A policy function that is also told where each world's training program stands.
 
-    act: (observation of W worlds, program input, keys [W], temperatures [W]) -> chunks [W, h, 7] and how they were chosen. program_of: the training program
-    of an episode, None where it has none. unprogrammed: what the critic is told in that case; there is no default, for it must be a program
-    of the critic's training (learning/actor.py: check_met), SparseProgram() only where some of its episodes had none. temperature_of: of an episode's choices.
+    act: (observation of W worlds, program input, keys [W], temperatures [W]) -> chunks [W, h, 7] and how they were chosen. program_of: the
+    training program of an episode, None where it has none. unprogrammed: what the critic is told in that case; there is no default, for it
+    must be a program of the critic's training (learning/actor.py: check_met), SparseProgram() only where some of its episodes had none.
+    temperature_of: of an episode's choices.
     """
 
     act: Callable[[Observation, ProgramInput, Array, Array], tuple[Array, Selection]]

@@ -40,12 +40,16 @@ NAME = "evaluate"
 
 @dataclasses.dataclass(frozen=True)
 class SuiteOutcome:
-    """records: one per rollout, in the order of scenes, then seeds. sim_steps: physics steps (0 where the backend does not count)."""
+    """records: one per rollout, in the order of scenes, then seeds. sim_steps: physics steps (0 where the backend does not count).
+
+    choices: how an actor chose (guidance.Choices.means), empty for the policy alone.
+    """
 
     suite: str
     records: tuple[EvalRecord, ...]
     sim_steps: int
     clipped: int
+    choices: dict[str, float] = dataclasses.field(default_factory=dict)
 
     @property
     def tally(self) -> Tally:
@@ -176,7 +180,8 @@ def run_suite(
             films.write_film(folder / film, result, catalogue, sim.bucket, config.sim.threads)
         records.append(_record(config, suite, result, film, moment))
     write_records(folder, records)
-    return SuiteOutcome(suite, tuple(records), getattr(sim, "physics_steps", 0) - before, sum(r.clipped for r in results))
+    choices = policy_fn.choices.means() if isinstance(policy_fn, Guided) else {}
+    return SuiteOutcome(suite, tuple(records), getattr(sim, "physics_steps", 0) - before, sum(r.clipped for r in results), choices)
 
 
 def _to_film(results: Sequence[Result], most: int) -> set[int]:

@@ -36,7 +36,8 @@ def evaluate(run: Run, moment: Moment) -> dict[str, Any]:
 
     def store(outcome: evaluation.SuiteOutcome) -> None:
         run.say(evaluation.describe(outcome))
-        run.metrics.write("evaluate", suite=outcome.suite, moment=moment, k=outcome.tally.k, n=outcome.tally.n, clipped=outcome.clipped)
+        row = {"k": outcome.tally.k, "n": outcome.tally.n, "clipped": outcome.clipped} | outcome.choices
+        run.metrics.write("evaluate", suite=outcome.suite, moment=moment, **row)
         run.charge(evaluation.NAME, outcome.sim_steps, outcome.tally.n)
         name = records_name(outcome.suite, moment)
         run.commit(

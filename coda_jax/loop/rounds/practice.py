@@ -1,7 +1,7 @@
 """Stage "practice": the rollouts of a round's environments that its critic and its weighted updates learn from.
 
 They are there to learn from alone and have noise of their own: what measures a training, or decides about the band, is never in its data.
-Where a mode's program asks for it (the tool ``start_states``), half of them begin where the mode's phase begins, by demonstrations' actions.
+Where a mode's program asks for it (the tool ``start_states``), half of them begin where its phase begins, by demonstrations' actions.
 """
 
 from __future__ import annotations
