@@ -47,7 +47,7 @@ ARMS: dict[str, dict[str, str]] = {
     "no_refinement": {"potential.refine": "false"},
     "free_form": {"potential.signal": "free_form"},
 }
-MAIN = ("full", "sparse", "task_text", "frozen", "filtered", "demonstrations")
+MAIN = ("full", "sparse", "trajectory", "sparse_trajectory", "task_text", "frozen", "filtered", "demonstrations")
 _MIDWAY = 25  # scenes of each suite that are rolled out between iterations
 EVALUATED = 4  # fresh rollouts of each scene of the set
 
