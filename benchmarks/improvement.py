@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 import sys
 import time
@@ -49,6 +50,7 @@ ARMS: dict[str, dict[str, str]] = {
 }
 MAIN = ("full", "sparse", "trajectory", "sparse_trajectory", "task_text", "frozen", "filtered", "demonstrations")
 _MIDWAY = 25  # scenes of each suite that are rolled out between iterations
+WANTED = 0.05  # gain of success on validation to which updates are counted
 EVALUATED = 4  # fresh rollouts of each scene of the set
 
 
@@ -497,6 +499,7 @@ def tables(results: Sequence[dict[str, Any]], folder: Path) -> str:
         "",
         f"The clone: {100 * _scenes_of(start).mean():.1f} % on the set, {100 * _held_out(start).mean():.1f} % on validation (seed 0)",
     ]
+    lines += ["", *_courses(by)]
     lines += ["", "Success on the set, %, by updates and actor (mean over seeds)", ""]
     for arm, rows in by.items():
         points: dict[tuple[int, str], list[float]] = {}
@@ -531,6 +534,32 @@ def tables(results: Sequence[dict[str, Any]], folder: Path) -> str:
         lines.append(f"| `{arm}` | " + " | ".join(cells) + " |")
     lines += ["", *_agreements(by, folder)]
     return "\n".join(lines)
+
+
+def _courses(by: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Validation success of the policy itself by updates, and the updates after which it has gained WANTED; seeds are averaged first."""
+    lines = [f"Success on validation, %, by updates (the first {_MIDWAY} scenes of each suite), and updates to {100 * WANTED:+.0f} points"]
+    lines += ["", "| arm | by updates | updates |", "|---|---|---|"]
+    for arm, rows in by.items():
+        points: dict[int, list[float]] = {}
+        for row in rows:
+            for point in row["curve"]:
+                if point["mode"] == "policy" and point["suites"]:
+                    shown = [v for suite in point["suites"].values() for v in suite[:_MIDWAY]]
+                    points.setdefault(point["updates"], []).append(float(np.mean(shown)))
+        course = [(updates, float(np.mean(v))) for updates, v in sorted(points.items())]
+        if len(course) > 1:
+            shown = ", ".join(f"{updates:,} {100 * p:.1f}" for updates, p in course)
+            lines.append(f"| `{arm}` | {shown} | {_updates_to(course, course[0][1] + WANTED)} |")
+    return lines
+
+
+def _updates_to(course: Sequence[tuple[int, float]], wanted: float) -> str:
+    """The first crossing, between two measurements in a straight line."""
+    for (u0, p0), (u1, p1) in itertools.pairwise(course):
+        if p0 < wanted <= p1:
+            return f"{u0 + (u1 - u0) * (wanted - p0) / (p1 - p0):,.0f}"
+    return f"not in {course[-1][0]:,}"
 
 
 def _agreements(by: dict[str, list[dict[str, Any]]], folder: Path) -> list[str]:
