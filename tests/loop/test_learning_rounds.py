@@ -199,7 +199,7 @@ def test_rollouts_begin_inside_the_demonstrations_of_a_mode_that_asks_for_it(con
     path = "episodes/rollouts_r02_practice.npz"
     assert wanted and path in read_commits(folder)[-1].files
     with opened(config, folder) as job:
-        episodes = job.memory.rows(Episode, "WHERE purpose = 'practice' ORDER BY episode_id")
+        episodes = job.memory.rows(Episode, "WHERE purpose = 'practice' AND round = 2 ORDER BY episode_id")
         n = config.rounds.practice
         assert [(e.scene_id, e.repeat) for e in episodes] == [(e.scene_id, r) for e in every for r in range(n)]
         shown = {d.scene_id: d for d in demonstrations.load_file(folder / demonstrations.file_of_round(2))}
