@@ -215,7 +215,7 @@ def test_rollouts_begin_inside_the_demonstrations_of_a_mode_that_asks_for_it(con
         found = [g for g in gather(job, 2, seeds=0) if g.record.prefix]
         assert len(found) == sum(o.recorded is not None and o.steps > o.recorded.prefix and not o.health for o in begun) > 0
         assert {(g.record.source, g.mode_id) for g in found} == {("targeted", mode)}
-        (row,) = [r for r in read_metrics(folder / "metrics.jsonl") if r["kind"] == "practice"]
+        (row,) = [r for r in read_metrics(folder / "metrics.jsonl") if r["kind"] == "practice" and r["round"] == 2]
         assert (row["round"], row["n"], row["environments"], row["inside"]) == (2, len(outcomes), len(every), len(begun))
         assert job.memory.rows(LearningValue, "WHERE mode_id = ?", (mode,)) == []
 
