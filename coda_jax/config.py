@@ -189,8 +189,9 @@ def default(preset: str = "cpu") -> Config:
                 "drift_weight": 0.0,  # of the squared distance from the clone's velocities
             },
             "actor": {
-                "collect": "sample",  # how rollouts to learn from act once there is a critic: policy, sample, argmax or average
-                "evaluate": "policy",
+                # who acts once there is a critic: policy, one chunk; or among candidates by their values: sample, argmax or average
+                "collect": "sample",  # in rollouts to learn from
+                "evaluate": "argmax",  # in every measurement
                 "candidates": 4,
                 "temperature": 0.5,
                 "temperature_unit": "std",  # std: in standard deviations of a state's candidates; raw
