@@ -110,7 +110,7 @@ def common_bucket(specs: list[SceneSpec], catalogue: Catalogue) -> Bucket:
       SceneError: one of them fits none.
     """
     buckets = [bucket_of(spec, catalogue) for spec in specs]
-    return Bucket(max(b.free for b in buckets), max(b.geoms for b in buckets))
+    return Bucket(max(b.free for b in buckets), max(b.geoms for b in buckets), any(b.articulated for b in buckets))
 
 
 def native_simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket) -> NativeSimulator:

@@ -13,7 +13,7 @@ import hashlib
 import json
 
 from coda_jax.scenes.assets import Asset
-from coda_jax.scenes.shapes import fixtures, held_out, objects
+from coda_jax.scenes.shapes import articulated, fixtures, held_out, objects
 from coda_jax.scenes.shapes.build import Builder, assemble, volume
 
 VERSION = 1
@@ -187,7 +187,7 @@ _CATEGORIES = (
         ("contains",),
     ),
 )
-CATEGORIES: dict[str, Category] = {c.name: c for c in _CATEGORIES}
+CATEGORIES: dict[str, Category | articulated.ArticulatedCategory] = {c.name: c for c in (*_CATEGORIES, *articulated.CATEGORIES)}
 
 
 def _instance_split(category: Category, index: int) -> str:
@@ -231,13 +231,13 @@ def _instance(category: Category, index: int) -> Asset:
 
 @functools.cache
 def _assets() -> tuple[Asset, ...]:
-    return tuple(_instance(c, i) for c in _CATEGORIES for i in range(INSTANCES))
+    return (*(_instance(c, i) for c in _CATEGORIES for i in range(INSTANCES)), *articulated.assets())
 
 
 @functools.cache
 def catalogue_hash() -> str:
     """First 16 hex digits of the SHA-256 over version and every asset: another catalogue, another hash."""
-    content = [VERSION, [dataclasses.asdict(a) for a in _assets()]]
+    content = [VERSION, [dataclasses.asdict(a) for a in _assets() if a.kind != "articulated"]]
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:16]
 
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from coda_jax.programs.errors import quote
 from coda_jax.programs.expressions import RESERVED, Expr, shown
 from coda_jax.programs.verifier import nu
+from coda_jax.scenes.articulated import made
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
@@ -116,7 +117,7 @@ def scaled_assets(spec: SceneSpec) -> dict[str, Asset]:
       UnknownAsset: the scene names an asset that no split holds.
     """
     catalogue = _all_assets()
-    return {o.object: catalogue.get(o.asset).scaled(o.scale) for o in spec.attributes.objects}
+    return {o.object: made(catalogue.get(o.asset), o) for o in spec.attributes.objects}
 
 
 def read_goal(spec: SceneSpec) -> Goal:

@@ -50,6 +50,19 @@ class PlannerSettings:
     gain: float
 
 
+def command(
+    settings: PlannerSettings, offset: np.ndarray, rotation: np.ndarray, ee_rotation: np.ndarray, close: np.ndarray
+) -> np.ndarray:
+    """Actions [b, 7] towards a displacement ``offset`` [b, 3] (m) and an orientation [b, 3, 3]; ``close`` [b]: the jaws close."""
+    move = settings.gain * offset / POSITION_SCALE_M
+    length = np.linalg.norm(move, axis=1, keepdims=True)
+    move = move * np.minimum(1.0, settings.speed / np.maximum(length, 1e-9))
+    turn = settings.gain * control.rotation_error(rotation, ee_rotation) / ROTATION_SCALE_RAD
+    size = np.linalg.norm(turn, axis=1, keepdims=True)
+    turn = turn * np.minimum(1.0, settings.speed / np.maximum(size, 1e-9))
+    return np.clip(np.concatenate([move, turn, np.where(close, 1.0, -1.0)[:, None]], 1), -1.0, 1.0)
+
+
 class NoPlan(ValueError):
     """The planner sees no way; the message names the cause."""
 
@@ -324,7 +337,9 @@ class ScriptedPlanner:
         yaw[m] = self._carry_yaw[m]
         goal[mode == RETREAT, 2] += 0.06
 
-        return self._command(goal - ee, jaw_rotation(yaw), ee_rotation, close)
+        action = command(self._settings, goal - ee, jaw_rotation(yaw), ee_rotation, close)
+        action[mode == FAILED, :6] = 0.0
+        return action
 
     def _transitions(self, view, ee, obj, grip, grasp_yaw, yaw_now, goal_xy, fingers) -> None:
         mode, wait = self.mode, self._wait
@@ -366,15 +381,3 @@ class ScriptedPlanner:
             return
         self.mode[w] = APPROACH
         self._choose(w, view)
-
-    def _command(self, offset: np.ndarray, rotation: np.ndarray, ee_rotation: np.ndarray, close: np.ndarray) -> np.ndarray:
-        settings = self._settings
-        move = settings.gain * offset / POSITION_SCALE_M
-        length = np.linalg.norm(move, axis=1, keepdims=True)
-        move = move * np.minimum(1.0, settings.speed / np.maximum(length, 1e-9))
-        turn = settings.gain * control.rotation_error(rotation, ee_rotation) / ROTATION_SCALE_RAD
-        size = np.linalg.norm(turn, axis=1, keepdims=True)
-        turn = turn * np.minimum(1.0, settings.speed / np.maximum(size, 1e-9))
-        action = np.concatenate([move, turn, np.where(close, 1.0, -1.0)[:, None]], 1)
-        action[self.mode == FAILED, :6] = 0.0
-        return np.clip(action, -1.0, 1.0)
