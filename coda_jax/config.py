@@ -64,6 +64,7 @@ def default(preset: str = "cpu") -> Config:
                 "settle_move_m": 0.005,
                 "settle_tilt_rad": 0.087,
                 "settle_speed_m_s": 0.02,
+                "settle_opening": 0.01,  # share of its range by which a joint may creep meanwhile
                 "density_kg_m3": (100.0, 3000.0),
                 "scale": (0.7, 1.4),
                 "longest_m": (0.015, 0.25),

@@ -33,7 +33,10 @@ ROLES, RELATIONS, FAMILIES = get_args(RoleName), get_args(RelationName), get_arg
 
 @dataclass(frozen=True, config=_STRICT)
 class ThingDraft:
-    """One ``thing(...)``. Without ``z`` it rests on its support; without mass, friction or colour it has its asset's."""
+    """One ``thing(...)``. Without ``z`` it rests on its support; without mass, friction or colour it has its asset's.
+
+    opening and what follows it: of articulated things alone; closed, and the asset's own, where they are left out.
+    """
 
     name: Symbol
     x: Annotated[float, _between("x")]
@@ -51,6 +54,12 @@ class ThingDraft:
     z: Annotated[float, _between("z")] | None = None
     region: Symbol = "table"
     clearance_m: Annotated[float, _between("clearance_m")] = 0.0
+    opening: Annotated[float, _between("opening")] | None = None
+    stiffness: Annotated[float, _between("stiffness")] | None = None
+    damping: Annotated[float, _between("damping")] | None = None
+    joint_friction: Annotated[float, _between("joint_friction")] | None = None
+    handle_scale: Annotated[float, _between("handle_scale")] | None = None
+    range_share: Annotated[float, _between("range_share")] | None = None
 
 
 @dataclass(frozen=True, config=_STRICT)

@@ -15,7 +15,7 @@ from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.checks.record import Failure, ValiditySettings
 from coda_jax.sim.compile import CompiledScene
 from coda_jax.sim.state import ViewBuilder, rotation_matrices
-from coda_jax.types import FREE_SLOTS, TIMESTEP_S, WorldView
+from coda_jax.types import ARTICULATED_TOKEN, FREE_SLOTS, TIMESTEP_S, WorldView
 
 
 def settled_view(bucket: Bucket, scenes: Sequence[CompiledScene], settings: ValiditySettings) -> tuple[WorldView, np.ndarray]:
@@ -45,6 +45,8 @@ def settle_failures(scene: CompiledScene, view: WorldView, world: int, diverged:
         yield Failure("settle", "", "", 0.0, "", f"the physics of scene {scene.spec.scene_id} diverges: move overlapping objects apart")
         return
     for name, token in scene.index.items():
+        if token == ARTICULATED_TOKEN and scene.joint.moves:
+            yield from _crept(scene, name, float(view.articulation[world, token]), settings)
         if token >= FREE_SLOTS:
             continue
         place = scene.spec.placement(name)
@@ -69,6 +71,16 @@ def settle_failures(scene: CompiledScene, view: WorldView, world: int, diverged:
         elif speed > settings.settle_speed_m_s:
             message = f"{name} {where} still moves at {speed:.3f} m/s after {settings.settle_s:g} s: place it flat, away from slopes"
             yield Failure("settle", name, place.support, speed, "m/s", message)
+
+
+def _crept(scene: CompiledScene, name: str, value: float, settings: ValiditySettings) -> Iterator[Failure]:
+    share = (value - scene.joint.start) / scene.joint.high
+    if abs(share) > settings.settle_opening:
+        message = (
+            f"the joint of {name} moves by {share:+.2f} of its range when left alone: "
+            "give it less stiffness or more friction, and free it from what touches it"
+        )
+        yield Failure("settle", name, "", abs(share), "share", message)
 
 
 def _round(scene: CompiledScene, token: int) -> bool:
