@@ -22,7 +22,8 @@ from coda_jax.sim import joint as joints
 from coda_jax.sim import panda
 from coda_jax.sim.compile import scene_assets, token_index
 from coda_jax.sim.joint import Joint, JointReader
-from coda_jax.sim.planner import NoPlan, PlannerSettings, command, jaw_rotation
+from coda_jax.sim.plan import NoPlan
+from coda_jax.sim.planner import PlannerSettings, command, jaw_rotation
 from coda_jax.sim.state import rotation_matrices
 from coda_jax.types import ARTICULATED_TOKEN, POSITION_SCALE_M, WorldView
 
@@ -147,7 +148,7 @@ class JointPlanner:
         self._reader = JointReader(self._grips)
         self._aim, self._jaw, self._turn = np.zeros(worlds), np.zeros(worlds), np.zeros(worlds)
         self._travel_z, self._range, self._lever = np.zeros(worlds), np.ones(worlds), np.ones(worlds)
-        self._best = np.zeros(worlds)
+        self._best = np.zeros(worlds)  # smallest distance from the aim in this grasp
         self._held_yaw = np.zeros(worlds)
 
     def restart(self, worlds: Sequence[int], specs: Sequence[SceneSpec], view: WorldView) -> None:
@@ -165,6 +166,11 @@ class JointPlanner:
             radius = float(np.linalg.norm(away - (away @ plan.grip.axis) * plan.grip.axis))
             self._range[w], self._lever[w] = plan.grip.high, max(radius, 0.03) if plan.grip.hinge else 1.0
         self._reader = JointReader(self._grips)
+
+    @property
+    def failed(self) -> np.ndarray:
+        """[b] bool."""
+        return self.mode == FAILED
 
     def mode_name(self, world: int) -> str:
         return MODES[self.mode[world]]
