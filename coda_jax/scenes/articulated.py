@@ -15,6 +15,10 @@ from coda_jax.scenes.spec import Articulation, ObjectAttributes
 
 KINDS = ("drawer", "door", "lid", "slider", "knob", "lever")
 JOINTS = ("slide", "hinge")
+# What a hand with two pads of 20 N moves well: lowest and highest stiffness (N/m), damping (N s/m) and friction (N) felt at the handle.
+FAIR_AT_HANDLE = {"stiffness": (0.0, 25.0), "damping": (0.0, 50.0), "friction": (0.2, 8.0)}
+LEAST_HANDLE_M = 0.008
+_LEAST_LEVER_M = 0.02  # of a handle on the axis: the pads' own half width turns it
 HOLDS = 0.8  # share of the joint friction that the spring may use up: with more of it the link creeps or springs back
 
 Vector = tuple[float, float, float]
@@ -48,6 +52,15 @@ class Articulated(Asset):
     mechanism: str = ""
     link: Link = Link("slide", (1.0, 0.0, 0.0), (0.0, 0.0, 0.0), 0.0, (), ())
     articulation: Articulation = Articulation(0.0, 0.0, 0.0, 1.0, 1.0)
+
+    @property
+    def lever_m(self) -> float:
+        """Distance of the grip point from a hinge's axis, m, at least that of the pads; 1 for a slide: it turns forces into torques."""
+        if self.link.joint == "slide":
+            return 1.0
+        away = _vector(p - a for p, a in zip(self.grasps[0].pos_m, self.link.anchor_m, strict=True))
+        along = sum(a * x for a, x in zip(away, self.link.axis, strict=True))
+        return max(math.sqrt(max(sum(a * a for a in away) - along * along, 0.0)), _LEAST_LEVER_M)
 
     def scaled(self, scale: float) -> Articulated:
         """The same thing with every length multiplied by ``scale``."""

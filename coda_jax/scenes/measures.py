@@ -10,13 +10,13 @@ import dataclasses
 import math
 from collections.abc import Callable
 
-from coda_jax.scenes import language
+from coda_jax.scenes import language, openings
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.tabletop import APPROACH_LENGTH_M, CROWDED_M, Tabletop, reach_margin
 
 FARTHEST_M = 1.0  # a gap to nothing
 NEAR_M = 0.12
-RELATIONS = ("on", "inside", "beside")
+RELATIONS = ("on", "inside", "beside", *openings.RELATIONS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +70,23 @@ def _wording(top: Tabletop) -> float:
     said = language.match(top.spec.task.instruction, top.spec.task.family)
     known = language.templates(said.family, said.relation, "train") if said is not None else ()
     return float(known.index(said)) if said in known else -1.0
+
+
+def _joint(name: str, field: str, what: str) -> Measure:
+    """Of an articulated target in the units of Articulation; 0 for every other."""
+
+    def of(top: Tabletop) -> float:
+        joint = top.spec.attribute(top.goal.target).articulation
+        return 0.0 if joint is None else float(getattr(joint, field))
+
+    return Measure(name, "attributes", "", what, of)
+
+
+def _to_go(top: Tabletop) -> float:
+    opening = top.places[top.goal.target].opening
+    if opening is None or top.goal.relation not in openings.RELATIONS:
+        return 0.0
+    return abs(openings.aim(top.goal.relation) - opening)
 
 
 def _measure(factor: str, name: str, unit: str, what: str, of: Callable[[Tabletop], float]) -> Measure:
@@ -129,6 +146,11 @@ _MEASURES = (
     ),
     _measure("spatial", "reach_radius_m", "m", "distance of the target from the base", lambda t: math.hypot(*_place(t))),
     _measure("spatial", "reach_margin_m", "m", "distance of the target from the edge of the reach", lambda t: reach_margin(*_place(t))),
+    _measure("spatial", "opening_to_go", "", "share of its range by which the target's joint has to move", _to_go),
+    _joint("joint_stiffness", "stiffness", "stiffness of the target's joint"),
+    _joint("joint_damping", "damping", "damping of the target's joint"),
+    _joint("joint_friction", "friction", "friction of the target's joint"),
+    _joint("joint_range", "range_share", "range of the target's joint against its asset's"),
     _attribute("target_scale", "scale", "", "scale of the target"),
     _attribute("target_mass_kg", "mass_kg", "kg", "mass of the target"),
     _attribute("target_friction", "friction", "", "sliding friction of the target"),

@@ -110,7 +110,7 @@ def template_xml(bucket: Bucket, finger: str = "box") -> str:
         )
         xml.append(
             f'<body name="base" pos="{PARKED_M[0]} {PARKED_M[1]} {PARKED_M[2]}">{base}<body name="link" gravcomp="1">'
-            f'<joint name="link" type="slide" axis="1 0 0" limited="true" range="0 1" armature="{joints.ARMATURE}" frictionloss="1" '
+            f'<joint name="link" type="slide" axis="1 0 0" limited="true" range="0 1" armature="{joints.SLIDE_ARMATURE}" frictionloss="1" '
             f'solreffriction="0.01 1" solimpfriction="{joints.STIFF} {joints.STIFF} 0.001"/>'
             f'<inertial pos="{_OFF_CENTRE_M[0]} 0 0" mass="0.1" diaginertia="1e-4 1e-4 1e-4"/>{link}</body></body>'
         )

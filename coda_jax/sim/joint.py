@@ -12,7 +12,8 @@ from coda_jax.scenes.articulated import Articulated
 from coda_jax.scenes.shapes.build import bounding_box
 from coda_jax.scenes.spec import Articulation, Placement
 
-ARMATURE = 0.002  # keeps light links calm under stiff contacts
+# Of a slide (kg) and of a hinge (kg m^2): keeps light links calm under stiff contacts, and loaded ones from creeping.
+SLIDE_ARMATURE, HINGE_ARMATURE = 0.2, 0.002
 STIFF = 0.99  # impedance of the friction constraint: with 0.9 a loaded joint creeps visibly, at 0.999 the line search of 20 steps fails
 
 
@@ -80,6 +81,7 @@ def write(target: mujoco.MjsJoint, joint: Joint, articulation: Articulation | No
     """Set a model's joint; without articulation it is one that nothing moves."""
     target.type = mujoco.mjtJoint.mjJNT_HINGE if joint.hinge else mujoco.mjtJoint.mjJNT_SLIDE
     target.axis, target.pos = joint.local_axis, joint.local_anchor
+    target.armature = HINGE_ARMATURE if joint.hinge else SLIDE_ARMATURE
     target.range = (0.0, joint.high if joint.moves else 1.0)
     stiffness, damping = (0.0, 0.0) if articulation is None else (articulation.stiffness, articulation.damping)
     target.stiffness, target.damping = (stiffness, 0.0, 0.0), (damping, 0.0, 0.0)  # linear, without higher powers

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 
 from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.edits import attributes, spatial, task
+from coda_jax.scenes.edits import attributes, joints, spatial, task
 from coda_jax.scenes.edits.lock import require_lock
 from coda_jax.scenes.edits.record import OBSERVATIONS, EditError, Request, Verb
 from coda_jax.scenes.edits.room import trouble
@@ -64,6 +65,15 @@ _VERBS = (
     ),
     _verb("spatial", "clutter_reference", _BOTH, "crowd_reference", True, "the same round the reference", spatial.clutter_reference, True),
     _verb("spatial", "reach", _TARGET, "reach_margin_m", False, "distance from the edge of the reach, from now to 0 m", spatial.reach),
+    _verb(
+        "spatial",
+        "initial_opening",
+        _TARGET,
+        "opening_to_go",
+        True,
+        "opening at the start, from now to the far end of the range",
+        joints.initial_opening,
+    ),
     _verb("attributes", "size", _TARGET, "target_scale", True, "scale, from now to 1.38 or a grasp of 0.068 m", attributes.size),
     _verb(
         "attributes", "mass", _TARGET, "target_mass_kg", True, "mass, from now to 0.6 kg or 2800 kg/m3, in equal ratios", attributes.mass
@@ -87,6 +97,25 @@ _VERBS = (
         attributes.colour,
         True,
     ),
+    _verb(
+        "attributes",
+        "joint_stiffness",
+        _TARGET,
+        "joint_stiffness",
+        True,
+        "spring that closes, from now to 0.6 of the friction at the end of the range",
+        joints.joint_stiffness,
+    ),
+    _verb(
+        "attributes", "joint_damping", _TARGET, "joint_damping", True, "damping, from now to 45 N s/m at the handle, in equal ratios",
+        joints.joint_damping,
+    ),
+    _verb(
+        "attributes", "joint_friction", _TARGET, "joint_friction", True, "friction, from now to 7.2 N at the handle, in equal ratios",
+        joints.joint_friction,
+    ),
+    _verb("attributes", "handle_size", _TARGET, "grasp_width_m", False, "handle, from now to half its asset's or 0.008 m", joints.handle_size),
+    _verb("attributes", "opening_range", _TARGET, "joint_range", False, "range, from now to half its asset's", joints.opening_range),
     _verb("attributes", "instance", _TARGET, "", True, "other training instances, by difference in size", attributes.instance, True),
     _verb("task", "target_swap", _TARGET, "", True, "other free objects, by lookalikes and room", task.target_swap, True),
     _verb("task", "goal_swap", _BOTH, "", True, "other trained goals: same relation, then others; near, then far", task.goal_swap, True),
@@ -144,12 +173,15 @@ def _check_binding(spec: SceneSpec, chosen: Verb, binding: Mapping[str, str]) ->
         raise EditError(f"{chosen.name} needs the roles {', '.join(chosen.needs)}: bind {' and '.join(missing)} to an object")
     if unknown := [n for n in binding.values() if n not in spec.object_ids]:
         raise EditError(f"the scene has no object {unknown[0]}: bind one of {', '.join(spec.object_ids)}")
-    if len(set(binding.values())) < len(binding):
-        raise EditError(f"the binding {dict(binding)} gives one object two roles: bind distinct objects")
     try:
         goals = families.read_goals(spec)
     except ValueError as error:
         raise EditError(str(error)) from None
+    alone = goals[0].target == goals[0].reference and binding.get("target") == binding.get("reference")
+    if len(set(binding.values())) < len(binding) - (alone and "target" in binding):
+        raise EditError(f"the binding {dict(binding)} gives one object two roles: bind distinct objects")
+    if alone and "reference" in chosen.needs and chosen.factor == "spatial":
+        raise EditError(f"{goals[0].target} is moved to no other object: use a verb that needs no reference")
     for role, own in (("target", goals[0].target), ("reference", goals[0].reference)):
         if binding.get(role, own) != own:
             raise EditError(
@@ -167,8 +199,12 @@ def _check_ranges(spec: SceneSpec, who: str) -> None:
     for p in spec.spatial.placements:
         for field, value in zip(("x", "y", "z", "yaw_rad", "clearance_m"), (*p.pos_m, p.yaw_rad, p.clearance_m), strict=True):
             _within(f"{p.object}.{field}", field, value, who)
+        if p.opening is not None:
+            _within(f"{p.object}.opening", "opening", p.opening, who)
     for o in spec.attributes.objects:
-        for field, value in (("scale", o.scale), ("mass_kg", o.mass_kg), ("friction", o.friction)):
+        joint = [] if o.articulation is None else dataclasses.asdict(o.articulation).items()
+        stated = [("joint_friction" if f == "friction" else f, v) for f, v in joint]
+        for field, value in (("scale", o.scale), ("mass_kg", o.mass_kg), ("friction", o.friction), *stated):
             _within(f"{o.object}.{field}", field, value, who)
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 ON_THE_WAY = 0.12  # of the range: so far beyond the band of the goal the transport has arrived
 START_SHARE = {"open": (0.0, 0.25), "close": (0.6, 1.0)}
 START_AWAY = 0.3  # from the share that is asked for
+NEAREST_HANDLE_M, FARTHEST_HANDLE_M = 0.29, 0.75  # x, and distance from the base, of a handle that a hand above it can hold
 SAME_COLOUR = 0.5  # share of scenes in which a free thing has the target's colour
 SECOND_THING = 0.5  # share of scenes with a support or container beside
 JOINT_SHARE = (0.8, 1.25)  # damping and friction against the asset's
@@ -211,8 +212,13 @@ class ArticulatedFamily(Family):
     def place_trouble(self, top: Tabletop, step: Step) -> str | None:
         name = step.goal.target
         start, end = top.places[name].opening or 0.0, openings.aim(step.goal.relation)
-        hit = hand_blocked(step, (start, end))
-        return f"{hit} would stand within the open hand at the handle of {name}" if hit else None
+        if hit := hand_blocked(step, (start, end)):
+            return f"{hit} would stand within the open hand at the handle of {name}"
+        for share in (start, end):
+            x, y = _handle(step, share)
+            if x < NEAREST_HANDLE_M or math.hypot(x, y) > FARTHEST_HANDLE_M:
+                return f"the handle of {name} would be out of reach, at ({x:.2f}, {y:.2f}), with the joint at {share:.2f} of its range"
+        return None
 
     def size_limits(self, goals: Sequence[Goal], target: str, assets: Mapping[str, Asset]) -> dict[str, float]:
         return {}
@@ -270,6 +276,13 @@ def _grip_reach(asset: Asset) -> float:
     low, high = bounding_box([asset.link.primitives[i] for i in asset.link.handle])
     middle = [(a + b) / 2 for a, b in zip(low, high, strict=True)]
     return math.dist(middle, asset.grasps[0].pos_m) + APPROACH_M
+
+
+def _handle(step: Step, share: float) -> tuple[float, float]:
+    asset, here = step.target, step.shapes[step.goal.target]
+    x, y, _ = asset.posed(share).grasps[0].pos_m if isinstance(asset, Articulated) else (0.0, 0.0, 0.0)
+    c, s = math.cos(here.yaw), math.sin(here.yaw)
+    return here.x + c * x - s * y, here.y + s * x + c * y
 
 
 def hand_blocked(step: Step, shares: Sequence[float]) -> str | None:

@@ -39,7 +39,7 @@ class ArticulatedCategory:
     kind: str = "articulated"
 
 
-_SLIDE, _HINGE, _SMALL = (0.0, 6.0, 1.5), (0.0, 0.08, 0.12), (0.0, 0.02, 0.05)
+_SLIDE, _HINGE, _SMALL = (0.0, 6.0, 1.5), (0.0, 0.08, 0.12), (0.0, 0.008, 0.04)
 _POST, _SIDE = ("post", 0.007, 0.011), ("side", 0.0, 1.0)
 _BAR = (("post", 0.006, 0.008), ("bar", 0.010, 0.018))
 CATEGORIES: tuple[ArticulatedCategory, ...] = (

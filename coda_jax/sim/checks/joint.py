@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from coda_jax.scenes.articulated import HOLDS, Articulated, held_open
+from coda_jax.scenes.articulated import FAIR_AT_HANDLE, HOLDS, LEAST_HANDLE_M, Articulated, held_open
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.placement import footprint, gap
 from coda_jax.scenes.spec import Placement, SceneSpec
 from coda_jax.sim.checks.record import Failure
 
-LEAST_HANDLE_M = 0.008
-# Of a slide (N/m, N s/m, N) and of a hinge (N m/rad, N m s/rad, N m): what a hand with two pads of 20 N moves along its line or arc.
-FAIR = {
-    "slide": {"stiffness": (0.0, 25.0), "damping": (0.0, 50.0), "friction": (0.2, 8.0)},
-    "hinge": {"stiffness": (0.0, 0.5), "damping": (0.0, 1.5), "friction": (0.01, 0.6)},
-}
 UNITS = {
     "slide": {"stiffness": "N/m", "damping": "N s/m", "friction": "N"},
     "hinge": {"stiffness": "N m/rad", "damping": "N m s/rad", "friction": "N m"},
@@ -32,11 +26,12 @@ def joint_failures(spec: SceneSpec, assets: Mapping[str, Asset]) -> Iterator[Fai
 
 def _numbers(name: str, asset: Articulated) -> Iterator[Failure]:
     joint, kind = asset.articulation, asset.link.joint
-    for field, (low, high) in FAIR[kind].items():
+    for field, felt in FAIR_AT_HANDLE.items():
         value, unit = getattr(joint, field), UNITS[kind][field]
+        low, high = (v * asset.lever_m ** (1 if field == "friction" else 2) for v in felt)
         if not low <= value <= high:
             nearest = min(max(value, low), high)
-            message = f"the {kind} of {name} has {field} {value:.3g} {unit}; fair is {low:g}..{high:g} {unit}: change it to {nearest:g}"
+            message = f"the {kind} of {name} has {field} {value:.3g} {unit}; fair is {low:.3g}..{high:.3g} {unit}: change it to {nearest:.3g}"
             yield Failure("joint", name, "", abs(value - nearest), unit, message)
     if not held_open(joint, asset.link.travel):
         most = HOLDS * joint.friction / asset.link.travel

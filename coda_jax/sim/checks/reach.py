@@ -9,8 +9,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from coda_jax.scenes import openings
+from coda_jax.scenes.articulated import Articulated
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.families import Step, family_of, read_goals
+from coda_jax.scenes.families.articulated import hand_blocked
 from coda_jax.scenes.families.steps import after
 from coda_jax.scenes.placement import footprint, free_grasps, gap
 from coda_jax.scenes.spec import SceneSpec
@@ -89,11 +92,31 @@ def _queries(spec: SceneSpec, assets: Mapping[str, Asset]) -> list[_Query]:
     step = Step(0, goals, assets, shapes)
     for number in range(len(goals)):
         step = dataclasses.replace(step, number=number)
-        found.append(_query(step, family.places(step), family.bottom(step)))
+        if isinstance(step.target, Articulated):
+            found.append(_joint_query(step, step.target, spec.placement(step.goal.target).opening or 0.0))
+        else:
+            found.append(_query(step, family.places(step), family.bottom(step)))
         if found[-1].cause:
             break
         step = after(family, step)
     return found
+
+
+def _joint_query(step: Step, target: Articulated, start: float) -> _Query:
+    """Of a joint: hold the handle where it is, let it go where the goal wants it."""
+    goal, mine = step.goal, step.shapes[step.goal.target]
+    share = openings.aim(goal.relation)
+    if hit := hand_blocked(step, (start, share)):
+        cause = f"{hit} stands within the open hand at the handle of {goal.target}: move it 0.03 m away"
+        return _Query(goal.target, goal.reference, [], [], cause)
+
+    def waypoint(opening: float) -> Waypoint:
+        (grasp,) = target.posed(opening).grasps
+        x, y, z = grasp.pos_m
+        c, s = math.cos(mine.yaw), math.sin(mine.yaw)
+        return mine.x + c * x - s * y, mine.y + s * x + c * y, mine.bottom + target.half_extent_m[2] + z, mine.yaw + grasp.yaw_rad
+
+    return _Query(goal.target, goal.reference, [waypoint(start)], [[waypoint(share)]])
 
 
 def _query(step: Step, places: list[tuple[float, float]], bottom: float) -> _Query:
