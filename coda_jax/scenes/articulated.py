@@ -15,8 +15,8 @@ from coda_jax.scenes.spec import Articulation, ObjectAttributes
 
 KINDS = ("drawer", "door", "lid", "slider", "knob", "lever")
 JOINTS = ("slide", "hinge")
-# What a hand with two pads of 20 N moves well: lowest and highest stiffness (N/m), damping (N s/m) and friction (N) felt at the handle.
-FAIR_AT_HANDLE = {"stiffness": (0.0, 25.0), "damping": (0.0, 50.0), "friction": (0.2, 8.0)}
+# What a hand moves well whose pads press a handle with about 7 N each: lowest and highest stiffness (N/m), damping (N s/m) and friction (N) felt at the handle.
+FAIR_AT_HANDLE = {"stiffness": (0.0, 25.0), "damping": (0.0, 50.0), "friction": (0.2, 5.0)}
 LEAST_HANDLE_M = 0.008
 _LEAST_LEVER_M = 0.02  # of a handle on the axis: the pads' own half width turns it
 HOLDS = 0.8  # share of the joint friction that the spring may use up: with more of it the link creeps or springs back

@@ -111,7 +111,7 @@ _VERBS = (
         joints.joint_damping,
     ),
     _verb(
-        "attributes", "joint_friction", _TARGET, "joint_friction", True, "friction, from now to 7.2 N at the handle, in equal ratios",
+        "attributes", "joint_friction", _TARGET, "joint_friction", True, "friction, from now to 4.5 N at the handle, in equal ratios",
         joints.joint_friction,
     ),
     _verb("attributes", "handle_size", _TARGET, "grasp_width_m", False, "handle, from now to half its asset's or 0.008 m", joints.handle_size),
