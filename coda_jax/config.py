@@ -39,7 +39,13 @@ def default(preset: str = "cpu") -> Config:
         {
             "seed": 0,  # of scenes, demonstrations, initial parameters, training and rollouts
             "family": "pick_place",
-            "horizon": 120,  # control steps of 0.1 s before an episode counts as failed
+            "horizon": {  # control steps of 0.1 s before an episode counts as failed, of each family
+                "pick_place": 120,
+                "articulated": 120,
+                "put_inside": 240,
+                "stack_insert": 240,
+                "own": 240,  # of families that the user registered
+            },
             "sim": {
                 "backend": "auto",  # auto, native or mjx; auto takes native on a CPU
                 "worlds": 64,  # worlds stepped together, per executable

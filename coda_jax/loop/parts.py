@@ -81,6 +81,11 @@ def most_demonstrations(config: settings.Config) -> int:
     return config.demos.count + config.rounds.count * (config.rounds.environments * config.rounds.demos + config.rounds.own)
 
 
+def horizon_of(config: settings.Config, family: str) -> int:
+    """Control steps of an episode of a family."""
+    return config.horizon.get(family, config.horizon.own)
+
+
 def diagnoser_of(config: settings.Config) -> Diagnoser:
     chosen = config.diagnose
     return ScriptedDiagnoser(DiagnoserSettings(chosen.rerollouts, chosen.least_gain, chosen.sure, chosen.regression_weight))

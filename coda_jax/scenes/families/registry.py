@@ -8,6 +8,8 @@ from coda_jax.programs.errors import quote
 from coda_jax.scenes.families.articulated import ArticulatedFamily
 from coda_jax.scenes.families.base import Family
 from coda_jax.scenes.families.pick_place import PickPlace
+from coda_jax.scenes.families.put_inside import PutInside
+from coda_jax.scenes.families.stack_insert import StackInsert
 from coda_jax.scenes.layouts import Layout
 
 _FAMILIES: dict[str, Family] = {}
@@ -56,5 +58,5 @@ def find_layout(layout_id: str) -> Layout | None:
     return next((f.layouts[layout_id] for f in _FAMILIES.values() if layout_id in f.layouts), None)
 
 
-register(PickPlace())
-register(ArticulatedFamily())
+for _family in (PickPlace(), ArticulatedFamily(), PutInside(), StackInsert()):
+    register(_family)
