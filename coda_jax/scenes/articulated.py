@@ -15,7 +15,8 @@ from coda_jax.scenes.spec import Articulation, ObjectAttributes
 
 KINDS = ("drawer", "door", "lid", "slider", "knob", "lever")
 JOINTS = ("slide", "hinge")
-# What a hand moves well whose pads press a handle with about 7 N each: lowest and highest stiffness (N/m), damping (N s/m) and friction (N) felt at the handle.
+# Lowest and highest stiffness (N/m), damping (N s/m) and friction (N), felt at the handle, that a hand whose pads press it with about 7 N
+# each moves well.
 FAIR_AT_HANDLE = {"stiffness": (0.0, 25.0), "damping": (0.0, 50.0), "friction": (0.2, 5.0)}
 LEAST_HANDLE_M = 0.008
 _LEAST_LEVER_M = 0.02  # of a handle on the axis: the pads' own half width turns it
@@ -41,6 +42,9 @@ class Link:
     handle: tuple[int, ...]
 
 
+_NO_LINK, _AS_MADE = Link("slide", (1.0, 0.0, 0.0), (0.0, 0.0, 0.0), 0.0, (), ()), Articulation(0.0, 0.0, 0.0, 1.0, 1.0)
+
+
 @dataclasses.dataclass(frozen=True)
 class Articulated(Asset):
     """An asset with a joint. mechanism: one of KINDS. mass_kg: of the link. primitives: of the base. grasps: of the closed handle.
@@ -50,8 +54,8 @@ class Articulated(Asset):
     """
 
     mechanism: str = ""
-    link: Link = Link("slide", (1.0, 0.0, 0.0), (0.0, 0.0, 0.0), 0.0, (), ())
-    articulation: Articulation = Articulation(0.0, 0.0, 0.0, 1.0, 1.0)
+    link: Link = _NO_LINK
+    articulation: Articulation = _AS_MADE
 
     @property
     def lever_m(self) -> float:

@@ -32,9 +32,14 @@ from coda_jax.scenes.spec import (
 )
 from coda_jax.scenes.words import known_words, strange_instruction_word, strange_name_word
 
-
 # fields of ``thing`` and of Articulation that say the same
-_JOINT = {"stiffness": "stiffness", "damping": "damping", "joint_friction": "friction", "handle_scale": "handle_scale", "range_share": "range_share"}
+_JOINT = {
+    "stiffness": "stiffness",
+    "damping": "damping",
+    "joint_friction": "friction",
+    "handle_scale": "handle_scale",
+    "range_share": "range_share",
+}
 
 
 class Catalogue(Protocol):

@@ -19,8 +19,8 @@ from coda_jax.scenes.assets import Asset, Primitive
 from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.language import COLOURS
 from coda_jax.scenes.spec import ObjectAttributes, Placement, SceneSpec
-from coda_jax.sim import panda
 from coda_jax.sim import joint as joints
+from coda_jax.sim import panda
 from coda_jax.sim.bucket import BASE_GEOMS, FIXTURE_GEOMS, LINK_GEOMS, Bucket, smallest
 from coda_jax.sim.inertia import mass_distribution
 from coda_jax.sim.joint import Joint
@@ -106,7 +106,8 @@ def template_xml(bucket: Bucket, finger: str = "box") -> str:
         )
     if bucket.articulated:  # last, so that the coordinates before it are those of the bucket without it
         base, link = (
-            "".join(f'<geom name="{part}_g{g}" class="slot"/>' for g in range(n)) for part, n in (("base", BASE_GEOMS), ("link", LINK_GEOMS))
+            "".join(f'<geom name="{part}_g{g}" class="slot"/>' for g in range(n))
+            for part, n in (("base", BASE_GEOMS), ("link", LINK_GEOMS))
         )
         xml.append(
             f'<body name="base" pos="{PARKED_M[0]} {PARKED_M[1]} {PARKED_M[2]}">{base}<body name="link" gravcomp="1">'
@@ -251,7 +252,9 @@ def compile_scene(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, finger:
             body.gravcomp = 0.0
             free_pose[token] = (*placement.pos_m, *quat)
     unused = [f"o{i}" for i in range(bucket.free) if i not in free_pose]
-    unused += [f"f{i}" for i in range(FIXTURE_SLOTS) if not present[FREE_SLOTS + i] or (jointed.moves and FREE_SLOTS + i == ARTICULATED_TOKEN)]
+    unused += [
+        f"f{i}" for i in range(FIXTURE_SLOTS) if not present[FREE_SLOTS + i] or (jointed.moves and FREE_SLOTS + i == ARTICULATED_TOKEN)
+    ]
     if bucket.articulated and not jointed.moves:
         _park_articulated(template)
     for name in unused:

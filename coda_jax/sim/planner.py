@@ -49,9 +49,7 @@ class PlannerSettings:
     gain: float
 
 
-def command(
-    settings: PlannerSettings, offset: np.ndarray, rotation: np.ndarray, ee_rotation: np.ndarray, close: np.ndarray
-) -> np.ndarray:
+def command(settings: PlannerSettings, offset: np.ndarray, rotation: np.ndarray, ee_rotation: np.ndarray, close: np.ndarray) -> np.ndarray:
     """Actions [b, 7] towards a displacement ``offset`` [b, 3] (m) and an orientation [b, 3, 3]; ``close`` [b]: the jaws close."""
     move = settings.gain * offset / POSITION_SCALE_M
     length = np.linalg.norm(move, axis=1, keepdims=True)

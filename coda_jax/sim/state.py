@@ -33,30 +33,34 @@ def rotation_matrices(quat: Array) -> Array:
 
 
 @functools.cache
-def _contact_places(bucket: Bucket) -> tuple[list[int], list[int], list[int], list[int]]:
-    """Which sensors are of fingers and which of pairs, and where they go: flat places in finger_contact [o * 2] and contact [o * (o + 1)]."""
+def _contact_places(bucket: Bucket) -> tuple[list[int], list[int], list[tuple[list[int], list[int]]]]:
+    """Which sensors are of fingers and where they go, flat places in finger_contact [o * 2]; the same of pairs and contact [o * (o + 1)],
+    once for the slots, then for an articulated thing's base and its link, which share a token."""
     token = {f"o{i}": i for i in range(FREE_SLOTS)} | {f"f{i}": FREE_SLOTS + i for i in range(FIXTURE_SLOTS)} | {"table": TOKENS}
     token |= dict.fromkeys(("base", "link"), ARTICULATED_TOKEN)
-    of_fingers, fingers, of_pairs, pairs = [], [], [], []
+    of_fingers, fingers = [], []
+    pairs: dict[str, tuple[list[int], list[int]]] = {}
     for sensor, (name, _, _) in enumerate(contact_sensors(bucket)):
         a, b = name.split("_")
         if b in ("left", "right"):
             of_fingers.append(sensor)
             fingers.append(token[a] * 2 + (b == "right"))
         else:
-            of_pairs.append(sensor)
-            pairs.append(token[a] * (TOKENS + 1) + token[b])
-    return of_fingers, fingers, of_pairs, pairs
+            sensors, places = pairs.setdefault(b if b in ("base", "link") else "", ([], []))
+            sensors.append(sensor)
+            places.append(token[a] * (TOKENS + 1) + token[b])
+    return of_fingers, fingers, list(pairs.values())
 
 
 def contacts(bucket: Bucket, sensordata: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(finger_contact [b, o, 2], contact [b, o, o + 1]) bool, from the bucket's contact sensors [b, s]."""
     found = sensordata > 0
     b = found.shape[0]
-    of_fingers, fingers, of_pairs, pairs = _contact_places(bucket)
+    of_fingers, fingers, pairs = _contact_places(bucket)
     finger_contact, contact = np.zeros((b, TOKENS * 2), bool), np.zeros((b, TOKENS * (TOKENS + 1)), bool)
     finger_contact[:, fingers] = found[:, of_fingers]
-    np.logical_or.at(contact, (slice(None), pairs), found[:, of_pairs])  # base and link share a token, and so does its fixture's slot
+    for sensors, places in pairs:
+        contact[:, places] |= found[:, sensors]
     contact = contact.reshape(b, TOKENS, TOKENS + 1)
     contact[:, :, :TOKENS] |= contact[:, :, :TOKENS].swapaxes(1, 2)
     return finger_contact.reshape(b, TOKENS, 2), contact

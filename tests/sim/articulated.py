@@ -12,7 +12,9 @@ from tests.sim.tabletop import CATALOGUE, Thing, scene
 ONE_OF_EACH = ("dresser_00", "cupboard_01", "chest_00", "wardrobe_00", "dial_00", "lever_00")
 
 
-def articulated(asset_id: str, opening: float = 0.0, relation: str = "open", x=0.52, y=0.0, yaw=0.2, others: tuple[Thing, ...] = (), **joint):
+def articulated(
+    asset_id: str, opening: float = 0.0, relation: str = "open", x=0.52, y=0.0, yaw=0.2, others: tuple[Thing, ...] = (), **joint
+):
     """A scene with one articulated object, the target, and other things; ``joint``: fields of its Articulation."""
     asset = CATALOGUE.get(asset_id)
     assert isinstance(asset, Articulated)

@@ -59,7 +59,9 @@ def test_the_view_shows_the_handle_where_mujoco_has_it(asset_id):
     np.testing.assert_allclose(view.quat[0, token] * np.sign(view.quat[0, token] @ quat), quat, atol=1e-6)
     assert view.present[0, token] and view.articulation[0, token] == pytest.approx(0.4 * asset.link.travel, abs=1e-4)
     assert view.articulation_range[0, token] == pytest.approx((0.0, asset.link.travel))
-    np.testing.assert_allclose(np.sort(view.half_extent[0, token])[-1], max(asset.link.primitives[asset.link.handle[0]].size_m[:2]), atol=0.03)
+    np.testing.assert_allclose(
+        np.sort(view.half_extent[0, token])[-1], max(asset.link.primitives[asset.link.handle[0]].size_m[:2]), atol=0.03
+    )
     assert token_index(spec, CATALOGUE)[spec.with_role("target")[0]] == token
 
 
@@ -119,7 +121,9 @@ def test_range_share_ends_the_motion():
 def test_a_thing_on_the_link_touches_the_token():
     asset = CATALOGUE.get("wardrobe_00")
     top = 2 * asset.half_extent_m[2] - 0.005  # the case; its handle stands 0.005 m higher
-    spec = articulated("wardrobe_00", x=0.5, y=0.0, yaw=0.0, others=(Thing("block_1", "block_00", 0.53, 0.0, bottom=top, support="wardrobe_1"),))
+    spec = articulated(
+        "wardrobe_00", x=0.5, y=0.0, yaw=0.0, others=(Thing("block_1", "block_00", 0.53, 0.0, bottom=top, support="wardrobe_1"),)
+    )
     sim = NativeSimulator(CATALOGUE, JOINTED, 1, 1)
     view = sim.reset(sim.compile([episode(spec)])).view
     assert view.contact[0, 0, ARTICULATED_TOKEN] and view.contact[0, ARTICULATED_TOKEN, 0]

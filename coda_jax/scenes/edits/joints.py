@@ -84,7 +84,9 @@ def opening_range(request: Request) -> SceneSpec:
     """Let the joint open less far, so that the same share is a smaller motion."""
     name, _, joint = _target(request)
     if joint.range_share < LEAST_RANGE_SHARE * LEAST_RATIO:
-        raise EditError(f"the joint of {name} opens {joint.range_share:.2f} of its range, the least is {LEAST_RANGE_SHARE:g}: use another verb")
+        raise EditError(
+            f"the joint of {name} opens {joint.range_share:.2f} of its range, the least is {LEAST_RANGE_SHARE:g}: use another verb"
+        )
     return _with(request, name, joint, range_share=joint.range_share + request.magnitude * (LEAST_RANGE_SHARE - joint.range_share))
 
 

@@ -119,8 +119,8 @@ class ArticulatedFamily(Family):
     def forms(self, target: str) -> str:
         low, high = openings.band("half")
         return (
-            f"at_least(opening({target}), {openings.OPEN_SHARE:g}) to open, at_most(opening({target}), {openings.CLOSED_SHARE:g}) to close, "
-            f"or all_of(at_least(opening({target}), {low:g}), at_most(opening({target}), {high:g})) for half; a quarter and three quarters "
+            f"at_least(opening({target}), {openings.OPEN_SHARE:g}) to open, at_most(opening({target}), {openings.CLOSED_SHARE:g}) to close, or "
+            f"all_of(at_least(opening({target}), {low:g}), at_most(opening({target}), {high:g})) for half; a quarter and three quarters "
             "likewise"
         )
 
@@ -238,7 +238,9 @@ class ArticulatedFamily(Family):
         target = author.item(author.choice(made), "target", None)
         content, rng = author.content, author.rng
         if author.layout.fixtures and rng.random() < SECOND_THING:
-            content.fixtures.append(author.item(author.choice(author.categories("support") + author.categories("container")), "other", None))
+            content.fixtures.append(
+                author.item(author.choice(author.categories("support") + author.categories("container")), "other", None)
+            )
         content.free.append(target)
         for n in range(author.count_of_others(0)):
             # one of the target's colour, often: only the category word tells them apart

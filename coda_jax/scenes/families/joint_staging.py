@@ -45,11 +45,19 @@ _SUCCESS = Subgoal("released", SUCCESS, _TO_GOAL)
 JOINT = Staging(
     {
         "approach": Cut((Subgoal("closer", _near(CLOSER_M), _coming(START_M, CLOSER_M)), _NEAR, _HOLD, _SUCCESS), (2, 0)),
-        "grasp": Cut((_NEAR, Subgoal("touched", Expr("any_of", (GOAL, Expr("at_least", (_GRASPED, 0.5)))), _coming(NEAR_M, 0.0)), _HOLD, _SUCCESS), (0, 1)),
+        "grasp": Cut(
+            (_NEAR, Subgoal("touched", Expr("any_of", (GOAL, Expr("at_least", (_GRASPED, 0.5)))), _coming(NEAR_M, 0.0)), _HOLD, _SUCCESS),
+            (0, 1),
+        ),
         "transport": Cut((_NEAR, _HOLD, _REACHED, _SUCCESS), (0, 1)),
         "place": Cut((_HOLD_ANYHOW, _REACHED, Subgoal("free", _FREE, _LETTING_GO), _SUCCESS), (0, 2)),
         "release": Cut(
-            (_HOLD_ANYHOW, _REACHED, Subgoal("free", _CLEAR, _LETTING_GO), Subgoal("settled", SUCCESS, Expr("mean", (_LETTING_GO, _STILL)))),
+            (
+                _HOLD_ANYHOW,
+                _REACHED,
+                Subgoal("free", _CLEAR, _LETTING_GO),
+                Subgoal("settled", SUCCESS, Expr("mean", (_LETTING_GO, _STILL))),
+            ),
             (0, 1),
         ),
     },

@@ -36,6 +36,7 @@ class ArticulatedCategory:
     builder: MechanismBuilder
     joint: tuple[float, float, float]
     ranges: tuple[tuple[str, float, float], ...]
+    affordances: tuple[str, ...] = ("opens", "closes")
     kind: str = "articulated"
 
 
@@ -128,7 +129,9 @@ def _instance(category: ArticulatedCategory, index: int) -> Articulated:
 def _record(category: ArticulatedCategory, index: int, built: Mechanism, centre) -> Articulated:
     stiffness, damping, friction = category.joint
     mass = _DENSITY * sum(map(volume, built.link))
-    grasp = Grasp(_rounded(a - c for a, c in zip(built.grasp.pos_m, centre, strict=True)), built.grasp.yaw_rad, round(built.grasp.width_m, 6))
+    grasp = Grasp(
+        _rounded(a - c for a, c in zip(built.grasp.pos_m, centre, strict=True)), built.grasp.yaw_rad, round(built.grasp.width_m, 6)
+    )
     return Articulated(
         asset_id=f"{category.name}_{index:02d}",
         category=category.name,
@@ -137,7 +140,7 @@ def _record(category: ArticulatedCategory, index: int, built: Mechanism, centre)
         primitives=tuple(_shifted(p, centre) for p in built.base),
         half_extent_m=(0.0, 0.0, 0.0),
         mass_kg=round(min(max(mass, _MASS_KG[0]), _MASS_KG[1]), 4),
-        affordances=("opens", "closes"),
+        affordances=category.affordances,
         grasps=(grasp,),
         mechanism=category.mechanism,
         link=Link(

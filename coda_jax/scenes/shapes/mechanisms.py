@@ -50,8 +50,8 @@ def _case(width: float, depth: float, height: float, floor: float = 0.0) -> tupl
 
 def _post(p: Mapping[str, float], front: float, y: float, top: float) -> tuple[tuple[Primitive, Primitive], Grasp]:
     """Stand-off and post before a panel whose face is at x = ``front``; a round post, or a bar where the parameters give its breadth."""
-    thick = p.get("bar", p.get("post", 0.0))
-    deep = p["post"] if "post" in p else 0.006
+    thick = p.get("bar", p["post"])
+    deep = p["post"]
     x, z = front - STAND_OFF_M - deep, top - POST_M / 2
     stand_off = box(STAND_OFF_M / 2 + deep / 2, 0.004, 0.004, front - STAND_OFF_M / 2 - deep / 2, y, z - 0.008)
     post = box(deep, thick, POST_M / 2, x, y, z) if "bar" in p else upright_cylinder(thick, top - POST_M, top, x, y)

@@ -31,7 +31,9 @@ def _numbers(name: str, asset: Articulated) -> Iterator[Failure]:
         low, high = (v * asset.lever_m ** (1 if field == "friction" else 2) for v in felt)
         if not low <= value <= high:
             nearest = min(max(value, low), high)
-            message = f"the {kind} of {name} has {field} {value:.3g} {unit}; fair is {low:.3g}..{high:.3g} {unit}: change it to {nearest:.3g}"
+            message = (
+                f"the {kind} of {name} has {field} {value:.3g} {unit}; fair is {low:.3g}..{high:.3g} {unit}: change it to {nearest:.3g}"
+            )
             yield Failure("joint", name, "", abs(value - nearest), unit, message)
     if not held_open(joint, asset.link.travel):
         most = HOLDS * joint.friction / asset.link.travel
