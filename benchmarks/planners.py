@@ -50,7 +50,7 @@ def main(argv: list[str]) -> None:
             print(f"{family}: none of {len(drawn)} scenes is valid: {dict(refused)}", file=sys.stderr)
             continue
         sim = parts.native_simulator(config, everything, parts.common_bucket(valid, everything))
-        jobs = [episode_of(spec, parts.horizon_of(config, family), (i, 0)) for i, spec in enumerate(valid)]
+        jobs = [episode_of(spec, settings.horizon(config, family), (i, 0)) for i, spec in enumerate(valid)]
         began = time.perf_counter()
         found = list(demonstrate(sim, everything, jobs, parts.planner_of(config), None, 0))
         wall_s = time.perf_counter() - began

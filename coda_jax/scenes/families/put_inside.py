@@ -85,13 +85,20 @@ def hand_fits(target: Asset, container: Asset, width_m: float) -> bool:
     return lowest + _TIP_PLAY_M >= 2 * container.cavity_half_m[2]
 
 
+def under_the_rim(target: Asset, container: Asset) -> bool:
+    """Whether a thing's centre comes to rest within the container."""
+    return target.half_extent_m[2] + INSIDE_MARGIN_M <= 2 * container.cavity_half_m[2]
+
+
 def both_fit(first: Asset, second: Asset, container: Asset) -> bool:
     """Whether two things stand in the two halves of a container, whatever their yaws, and the hand gets the second one in."""
     short, long = sorted(container.cavity_half_m[:2])
+    if not all(under_the_rim(a, container) and hand_fits(a, container, 2 * short) for a in (first, second)):
+        return False
     wide = max(radius(first), radius(second)) + INSIDE_MARGIN_M <= short
     deep = radius(first) + radius(second) + INSIDE_MARGIN_M + _BETWEEN_M / 2 <= long
     palm = second.half_extent_m[2] + max((g.pos_m[2] for g in second.grasps), default=0.0) + PALM_ABOVE_GRIP_M
-    return wide and deep and 2 * first.half_extent_m[2] < palm and all(hand_fits(a, container, 2 * short) for a in (first, second))
+    return wide and deep and 2 * first.half_extent_m[2] < palm
 
 
 class PutInside(Family):
@@ -132,8 +139,7 @@ class PutInside(Family):
         if reference.kind != "container" or "receives" in reference.affordances:
             return False
         short, long = sorted(reference.cavity_half_m[:2])
-        upright = target.half_extent_m[2] + INSIDE_MARGIN_M <= 2 * reference.cavity_half_m[2]
-        return upright and radius(target) + INSIDE_MARGIN_M <= short and hand_fits(target, reference, 2 * long)
+        return under_the_rim(target, reference) and radius(target) + INSIDE_MARGIN_M <= short and hand_fits(target, reference, 2 * long)
 
     def other_tasks(self, goals: Sequence[Goal], assets: Mapping[str, Asset]) -> Iterator[tuple[Goal, ...]]:
         """Another container, one thing more, the other order, or only the first thing."""
