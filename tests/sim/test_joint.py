@@ -9,6 +9,7 @@ from coda_jax.scenes.articulated import Articulated
 from coda_jax.scenes.spec import from_json, to_json
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import SceneError, bucket_of, compile_scene, token_index
+from coda_jax.sim.joint import JointReader
 from coda_jax.sim.mjx_model import frame
 from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.simulator import Episode
@@ -67,8 +68,6 @@ def test_the_view_shows_the_handle_where_mujoco_has_it(asset_id):
 
 @pytest.mark.parametrize("asset_id", ONE_OF_EACH)
 def test_velocities_are_the_change_of_the_pose(asset_id):
-    from coda_jax.sim.joint import JointReader
-
     reader = JointReader([compile_scene(articulated(asset_id, yaw=0.7), CATALOGUE, JOINTED).joint])
     value, speed, dt = np.array([0.05]), np.array([0.3]), 1e-6
     now, later = reader.read(value, speed), reader.read(value + speed * dt, speed)
