@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> None:
     encoder, policy = parts.encoder_of(), parts.policy_of(settings.default())
     params = policy.init(jax.random.key(0))
     specs = [sample_spec(train, config.family, "id", "train", seed) for seed in range(_RECORDED.value)]
-    base = parts.simulator(config, catalogue, parts.training_bucket(train))
+    base = parts.simulator(config, catalogue, parts.training_bucket(config, train))
     sim, act = evaluation.acting(policy, params, base, catalogue)
     runner = TrialRunner(
         sim, catalogue, act, encoder.encode, config.evaluate.executed, parts.horizon_of(config), jax.random.key(0), record=True

@@ -571,7 +571,7 @@ def main(arguments: list[str]) -> None:
             stored = [s for n in files for s in demonstrations.load_file(run.folder / n)]
             suites = [s for specs in evaluation.chosen_scenes(config).values() for s in specs]
             bucket = parts.common_bucket(suites, run.everything)
-            base = parts.simulator(config, run.everything, parts.training_bucket(run.train))
+            base = parts.simulator(config, run.everything, parts.training_bucket(config, run.train))
             bench = Bench(run, scenes, folder, base, parts.simulator(config, run.everything, bucket), stored)
             done = {(r["arm"], r["seed"]) for r in read(folder)}
             for seed in range(_SEEDS.value):

@@ -18,7 +18,7 @@ from coda_jax.bounds import AT_LEAST, AT_MOST, BELOW
 from coda_jax.runtime import InputError
 
 PRESETS = ("cpu", "paper")
-FAMILIES = ("pick_place", "put_inside", "stack_insert")
+FAMILIES = ("pick_place", "articulated", "put_inside", "stack_insert")
 NOT_BUILT = ("none", "learnability")  # strategies of the method that are still to come
 STRATEGIES = ("sft", "domain_randomization", "uniform", "success_rate", "coda_no_memory", "coda")
 SUITES = ("id", "instances", "layouts", "tasks", "categories")

@@ -49,7 +49,7 @@ class TrainingCheck:
         """
         config, catalogue, wanted = self._config.copy_and_resolve_references(), Catalogue("train"), self._config.potential.gate_demos
         config.sim.worlds = min(config.sim.worlds, _WORLDS)
-        sim = parts.native_simulator(config, catalogue, parts.training_bucket(catalogue))
+        sim = parts.native_simulator(config, catalogue, parts.training_bucket(config, catalogue))
         found: list[Demonstrated] = []
         for first in range(0, _MOST_SCENES, sim.worlds):
             seeds = range(config.seed * SEEDS_PER_RUN + first, config.seed * SEEDS_PER_RUN + first + sim.worlds)

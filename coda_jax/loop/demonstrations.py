@@ -69,7 +69,7 @@ def to_demonstration(trajectory: Trajectory, catalogue: Catalogue) -> Demonstrat
 def run(run: Run) -> dict[str, Any]:
     """Collect ``demos.count`` demonstrations, a commit for every wave; returns what the stage's row says."""
     config = run.config
-    sim = parts.native_simulator(config, run.everything, parts.training_bucket(run.train))
+    sim = parts.native_simulator(config, run.everything, parts.training_bucket(config, run.train))
     with SceneSource(run) as source, Progress(NAME, config.demos.count, "demos") as progress:
         progress.skip(run.state.demos)
         while run.state.demos < config.demos.count:

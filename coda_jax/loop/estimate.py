@@ -97,7 +97,7 @@ def describe(config: settings.Config, workdir: Path) -> str:
     lines = [
         f"run folder      {workdir}{done}",
         f"machine         {runtime.device_summary()}",
-        f"buckets         demonstrations {parts.training_bucket(Catalogue('train')).name} (native), evaluation {bucket.name} ({backend})",
+        f"buckets         demonstrations {parts.training_bucket(config, Catalogue('train')).name} (native), evaluation {bucket.name} ({backend})",
         f"worlds          {config.sim.worlds} together",
         f"demonstrations  {config.demos.count}, each of a scene of its own, at most {settings.longest_horizon(config)} control steps",
         f"policy          {parameters:,} parameters, chunks of {config.policy.chunk}",

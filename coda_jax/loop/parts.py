@@ -120,9 +120,10 @@ def encoder_of() -> TextEncoder:
     return TextEncoder(cache_home() / "text")
 
 
-def training_bucket(catalogue: Catalogue) -> Bucket:
-    """The smallest bucket that takes every scene of the generator."""
-    return smallest(FREE_SLOTS, max(len(a.primitives) for a in catalogue if a.kind == "object"))
+def training_bucket(config: settings.Config, catalogue: Catalogue) -> Bucket:
+    """The smallest bucket that takes every scene of the generator of the run's families."""
+    jointed = any("articulated" in families.get(name).target_kinds for name in settings.families(config))
+    return smallest(FREE_SLOTS, max(len(a.primitives) for a in catalogue if a.kind == "object"), jointed)
 
 
 def common_bucket(specs: list[SceneSpec], catalogue: Catalogue) -> Bucket:

@@ -60,7 +60,7 @@ def run(folder: Path, episode_id: int, output: Path | None) -> None:
     config = folders.read_config(folder)
     episode, outcome = find(folder, episode_id)
     spec, catalogue = outcome.trial.spec, Catalogue.all()
-    bucket = parts.training_bucket(Catalogue("train"))
+    bucket = parts.training_bucket(config, Catalogue("train"))
     sim = NativeSimulator(catalogue, bucket, 1, config.sim.threads)
     (trajectory,) = replay(sim, [(episode_of(spec, parts.horizon_of(config)(spec), outcome.trial.key), outcome.actions)])
     if trajectory.success != episode.success:

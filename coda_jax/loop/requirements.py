@@ -98,7 +98,7 @@ def _require_executables(config: settings.Config) -> None:
         return
     needed = {"evaluation": evaluation_bucket(config)}
     if config.rounds.count:
-        needed["rounds"] = parts.training_bucket(Catalogue("train"))
+        needed["rounds"] = parts.training_bucket(config, Catalogue("train"))
     missing = [f"{what} {bucket.name}" for what, bucket in needed.items() if bucket not in MJX_BUCKETS]
     if missing:
         declared = ", ".join(sorted(b.name for b in MJX_BUCKETS))

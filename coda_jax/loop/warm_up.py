@@ -37,7 +37,7 @@ def warm_up(run: Run) -> None:
         if "demonstrations" not in run.state.done:
             check([spec], catalogue, parts.validity_of(config))
         progress.advance(part="checks of scenes")
-        sim = parts.native_simulator(config, run.everything, parts.training_bucket(catalogue))
+        sim = parts.native_simulator(config, run.everything, parts.training_bucket(config, catalogue))
         trajectory = next(iter(demonstrate(sim, run.everything, [episode], parts.planner_of(config), parts.noise_of(config), 0)))
         policy, training = parts.policy_of(config), parts.training_of(config)
         data = cloning.dataset(config, [demonstrations.to_demonstration(trajectory, run.everything)], run.encoder)

@@ -75,7 +75,7 @@ def certify(
       successes of each scene, in the order of their repeats; physics steps; episodes.
     """
     config = run.config
-    sim = parts.native_simulator(config, run.everything, parts.training_bucket(run.train))
+    sim = parts.native_simulator(config, run.everything, parts.training_bucket(config, run.train))
     jobs = _Jobs(specs, each, parts.horizon_of(config), first)
     batch = run.substeps.batch(trajectories.save, lambda path: trajectories.load(path, jobs.known))
     found: list[list[Trajectory]] = [[] for _ in specs]

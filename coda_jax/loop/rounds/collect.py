@@ -125,7 +125,7 @@ def _own_successes(run: Run, round_number: int, outcomes: list[Outcome]) -> str 
     chosen = sorted((o for o in outcomes if o.success and o.steps and not o.health), key=lambda o: o.trial.key[1])[: run.config.rounds.own]
     if not chosen:
         return None
-    sim = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.train))
+    sim = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.config, run.train))
     horizon = parts.horizon_of(run.config)
     episodes = [(episode_of(o.trial.spec, horizon(o.trial.spec), o.trial.key), o) for o in chosen]
     jobs = {_identity(episode): (episode, o.actions) for episode, o in episodes}

@@ -110,7 +110,7 @@ def _key(outcome: Outcome) -> tuple[str, int]:
 
 def _replayed(run: Run, outcomes: Sequence[Outcome]) -> dict[tuple[str, int], Trajectory]:
     # the worlds of every other native simulator of the run: another number would compile its predicates again
-    sim = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.train))
+    sim = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.config, run.train))
     recorded = {_key(o): o for o in outcomes}
     horizon = parts.horizon_of(run.config)
     jobs = [(episode_of(o.trial.spec, horizon(o.trial.spec), o.trial.key), o.actions) for o in recorded.values()]
@@ -124,7 +124,7 @@ def _write(run: Run, file: str, trajectory: Trajectory, closest: int | None) -> 
     if closest is not None:
         steps = np.union1d(steps, [min(closest, len(trajectory.qpos)) - 1])
     spec = trajectory.episode.spec
-    scene = compile_scene(spec, run.everything, parts.training_bucket(run.train))
+    scene = compile_scene(spec, run.everything, parts.training_bucket(run.config, run.train))
     frames = render(scene.model, trajectory.qpos[steps], FRONT, height=films.HEIGHT, width=films.WIDTH, threads=run.config.sim.threads)
     captions = [f"{step + 1} closest" if step + 1 == closest else f"{step + 1}" for step in steps]
     write_strip(Path(run.folder / file), film_strip(frames, captions, title=spec.task.instruction, success=trajectory.success))

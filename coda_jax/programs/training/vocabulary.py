@@ -49,4 +49,4 @@ def check_expression(expr: Expr, condition: bool) -> tuple[float, float]:
     Raises:
       ExpressionError: see ``expressions.validate``.
     """
-    return validate(substituted(expr, _STAND_INS, {}), ROLES, condition=condition, articulated=())
+    return validate(substituted(expr, _STAND_INS, {}), ROLES, condition=condition, articulated=("target",))
