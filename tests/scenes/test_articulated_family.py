@@ -190,7 +190,7 @@ def test_goal_swap_asks_for_another_trained_opening(scenes):
 def test_verbs_of_joints_need_a_joint():
     spec = sample_spec(TRAIN, "pick_place", "id", "train", 0)
     for verb in JOINT_VERBS:
-        with pytest.raises(EditError, match="has no joint"):
+        with pytest.raises(EditError, match="edits scenes of articulated, not of pick_place"):
             apply_edit(spec, verb, usual_bindings(spec, verb)[0], 0.5, 0, TRAIN)
 
 
