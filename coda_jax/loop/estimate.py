@@ -93,11 +93,12 @@ def describe(config: settings.Config, workdir: Path) -> str:
         kept = sum(n for purpose, n in each_round.items() if purpose in KEPT)
         disk += config.rounds.count * kept * requirements.RECORD_BYTES
         disk += (config.checkpoint.keep + 1) * requirements.critic_state_bytes(config)
+    training = parts.training_bucket(config, Catalogue("train"))
     done = " (a run of this configuration is there and goes on)" if read_commits(workdir) else ""
     lines = [
         f"run folder      {workdir}{done}",
         f"machine         {runtime.device_summary()}",
-        f"buckets         demonstrations {parts.training_bucket(config, Catalogue('train')).name} (native), evaluation {bucket.name} ({backend})",
+        f"buckets         demonstrations {training.name} (native), evaluation {bucket.name} ({backend})",
         f"worlds          {config.sim.worlds} together",
         f"demonstrations  {config.demos.count}, each of a scene of its own, at most {settings.longest_horizon(config)} control steps",
         f"policy          {parameters:,} parameters, chunks of {config.policy.chunk}",

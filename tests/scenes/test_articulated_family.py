@@ -1,4 +1,4 @@
-"""The family articulated: goals and words round trip, scenes are fair and of their split, edits keep their factor, the planner certifies."""
+"""The family articulated: goals and words round trip, scenes are fair and of their split, edits keep their factor, planner certifies."""
 
 import collections
 import dataclasses

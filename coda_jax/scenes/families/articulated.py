@@ -119,8 +119,8 @@ class ArticulatedFamily(Family):
     def forms(self, target: str) -> str:
         low, high = openings.band("half")
         return (
-            f"at_least(opening({target}), {openings.OPEN_SHARE:g}) to open, at_most(opening({target}), {openings.CLOSED_SHARE:g}) to close, or "
-            f"all_of(at_least(opening({target}), {low:g}), at_most(opening({target}), {high:g})) for half; a quarter and three quarters "
+            f"at_least(opening({target}), {openings.OPEN_SHARE:g}) to open, "
+            f"at_most(opening({target}), {openings.CLOSED_SHARE:g}) to close, or all_of(at_least(opening({target}), {low:g}), at_most(opening({target}), {high:g})) for half; a quarter and three quarters "
             "likewise"
         )
 
