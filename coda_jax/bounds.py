@@ -5,6 +5,7 @@ from __future__ import annotations
 AT_LEAST: dict[str, float] = {
     "seed": 0,
     "horizon.pick_place": 1,
+    "horizon.articulated": 1,
     "horizon.put_inside": 1,
     "horizon.stack_insert": 1,
     "horizon.own": 1,
@@ -24,6 +25,7 @@ AT_LEAST: dict[str, float] = {
     "validity.settle_move_m": 0,
     "validity.settle_tilt_rad": 0,
     "validity.settle_speed_m_s": 0,
+    "validity.settle_opening": 0,
     "validity.jaw_m": 0.001,
     "validity.reach_m": 0,
     "validity.reach_rad": 0,
@@ -164,6 +166,7 @@ AT_MOST: dict[str, float] = {
     "validity.settle_move_m": 1,
     "validity.settle_tilt_rad": 4,
     "validity.settle_speed_m_s": 10,
+    "validity.settle_opening": 1,
     "validity.jaw_m": 1,
     "validity.reach_m": 1,
     "validity.reach_rad": 4,

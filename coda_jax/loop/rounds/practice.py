@@ -17,7 +17,6 @@ from coda_jax.loop.rounds import potentials, recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.run import Finished, Run
 from coda_jax.loop.strategies import STRATEGIES
-from coda_jax.memory.modes import current_modes
 
 
 def wanted(config: settings.Config) -> bool:
@@ -53,7 +52,10 @@ def run_stage(run: Run, round_number: int) -> Finished:
 
 def trials_of(run: Run, round_number: int) -> list[Trial]:
     """The round's trials with prefixes, its demonstrations one after the other; those that never come to the phase are left out."""
-    programs, modes = potentials.in_use(run.memory, run.config).modes, recall.modes_by_id(current_modes(run.memory, run.config.family))
+    programs, modes = (
+        potentials.in_use(run.memory, run.config).modes,
+        recall.modes_by_id(recall.modes_of(run.memory, settings.families(run.config))),
+    )
     asking = {mode: modes[mode].phase for mode, program in programs.items() if program.tools.start_states and mode in modes}
     scenes = recall.Scenes(run.memory)
     chosen = [e for e in run.state.environments.get(str(round_number), []) if e.mode_id in asking]

@@ -115,6 +115,11 @@ def random_variant(run: Run, base: Base, rng: np.random.Generator, factors: Sequ
     return Made(base, spec, tuple(verbs), changed[0] if len(changed) == 1 else None)
 
 
+def of_family(bases: Sequence[Base], family: str) -> list[Base]:
+    """The bases of a family, in their order: what a mode of that family is made again in."""
+    return [b for b in bases if b.spec.task.family == family]
+
+
 def program_variant(run: Run, program: GenerationProgram, base: Base, level: float, batch: Batch) -> Made | None:
     """What the program makes of a base at a level, with the best binding that works; None, refused in ``batch``, where it makes nothing."""
     reason = f"{program.edits[0].verb}: no object plays the roles"

@@ -118,10 +118,10 @@ class ArticulatedFamily(Family):
 
     def forms(self, target: str) -> str:
         low, high = openings.band("half")
+        opening = f"opening({target})"
         return (
-            f"at_least(opening({target}), {openings.OPEN_SHARE:g}) to open, "
-            f"at_most(opening({target}), {openings.CLOSED_SHARE:g}) to close, or all_of(at_least(opening({target}), {low:g}), at_most(opening({target}), {high:g})) for half; a quarter and three quarters "
-            "likewise"
+            f"at_least({opening}, {openings.OPEN_SHARE:g}) to open, at_most({opening}, {openings.CLOSED_SHARE:g}) to close, or "
+            f"all_of(at_least({opening}, {low:g}), at_most({opening}, {high:g})) for half; a quarter and three quarters likewise"
         )
 
     def kind_of(self, goals: Sequence[Goal], assets: Mapping[str, Asset]) -> str:

@@ -45,7 +45,7 @@ PHRASES = {
     "tower": {
         "train": (
             "build a tower of the {reference} then the {target} then the {second}",
-            "stack the {target} on the {reference} and the {second} on both",
+            "build up from the {reference} with the {target} and next the {second}",
             "pile up the {reference} with the {target} on it and the {second} as the last",
             "make a tower with the {reference} below the {target} in the middle and the {second} above",
         ),
