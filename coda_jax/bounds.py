@@ -147,6 +147,7 @@ BELOW: dict[str, float] = {
 AT_MOST: dict[str, float] = {
     "seed": 2**32 - 1,  # jax keys take no more: a larger seed would repeat another one
     "horizon.pick_place": 10_000,
+    "horizon.articulated": 10_000,
     "horizon.put_inside": 10_000,
     "horizon.stack_insert": 10_000,
     "horizon.own": 10_000,
