@@ -92,6 +92,7 @@ AT_LEAST: dict[str, float] = {
     "critic.clip_norm": 1e-9,
     "critic.tau": 1e-9,
     "critic.shift_steps": 1,
+    "awr.trace": 0,
     "awr.temperature": 1e-6,
     "awr.most_weight": 1,
     "awr.least_sd": 1e-9,
@@ -140,6 +141,7 @@ BELOW: dict[str, float] = {
     "clone.ema": 1,
     "critic.gamma": 1,
     "awr.sd_decay": 1,
+    "awr.trace": 1,
     "control.false_discovery": 1,
 }
 AT_MOST: dict[str, float] = {
