@@ -44,6 +44,13 @@ def test_pairs_and_phrases_are_split(name):
     assert len(set(texts)) == len(texts)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_sentences_without_scenes_have_names_for_every_place(name):
+    for template in families.get(name).templates:
+        places = families.get(name).drawn_from(template.relation, TRAIN)
+        assert len(places) == len(template.places) and all(set(p) <= set(TRAIN.categories()) and p for p in places)
+
+
 def test_no_training_phrase_of_any_family_holds_a_held_out_one():
     for t in language.all_templates():
         said = t.render(*("red mug", "white plate", "blue can")[: len(t.places)])

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from coda_jax.scenes.assets import Asset, Grasp
+from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families.base import Family
 from coda_jax.scenes.families.geometry import INSIDE_MARGIN_M, radius
 from coda_jax.scenes.families.steps import Goal, Step
@@ -156,6 +157,10 @@ class PutInside(Family):
             expr = self.task(task, assets)
             if (self.relation_of(task), self.kind_of(task, assets)) in self.pairs_of("train") and self.goal_trouble(expr, assets) is None:
                 yield task
+
+    def drawn_from(self, relation: str, catalogue: Catalogue) -> tuple[tuple[str, ...], ...]:
+        things = self.drawable("object", catalogue)
+        return things, self.drawable("container", catalogue), *([things] if relation == "both_inside" else [])
 
     def places(self, step: Step) -> list[tuple[float, float]]:
         shape = step.shapes[step.goal.reference]
