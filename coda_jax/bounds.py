@@ -4,7 +4,11 @@ from __future__ import annotations
 
 AT_LEAST: dict[str, float] = {
     "seed": 0,
-    "horizon": 1,
+    "horizon.pick_place": 1,
+    "horizon.articulated": 1,
+    "horizon.put_inside": 1,
+    "horizon.stack_insert": 1,
+    "horizon.own": 1,
     "sim.worlds": 1,
     "sim.threads": 0,
     "sandbox.text_bytes": 1,
@@ -21,6 +25,7 @@ AT_LEAST: dict[str, float] = {
     "validity.settle_move_m": 0,
     "validity.settle_tilt_rad": 0,
     "validity.settle_speed_m_s": 0,
+    "validity.settle_opening": 0,
     "validity.jaw_m": 0.001,
     "validity.reach_m": 0,
     "validity.reach_rad": 0,
@@ -145,7 +150,11 @@ BELOW: dict[str, float] = {
 }
 AT_MOST: dict[str, float] = {
     "seed": 2**32 - 1,  # jax keys take no more: a larger seed would repeat another one
-    "horizon": 10_000,
+    "horizon.pick_place": 10_000,
+    "horizon.articulated": 10_000,
+    "horizon.put_inside": 10_000,
+    "horizon.stack_insert": 10_000,
+    "horizon.own": 10_000,
     "sim.worlds": 2**16,
     "sim.threads": 4096,
     "sandbox.text_bytes": 2**24,
@@ -162,6 +171,7 @@ AT_MOST: dict[str, float] = {
     "validity.settle_move_m": 1,
     "validity.settle_tilt_rad": 4,
     "validity.settle_speed_m_s": 10,
+    "validity.settle_opening": 1,
     "validity.jaw_m": 1,
     "validity.reach_m": 1,
     "validity.reach_rad": 4,

@@ -16,6 +16,7 @@ Array = Any  # a numpy array on the native backend, a jax array elsewhere
 FREE_SLOTS = 6  # object tokens 0..5: free bodies, padded to this in every bucket
 FIXTURE_SLOTS = 2  # object tokens 6..7: static supports and containers
 TOKENS = FREE_SLOTS + FIXTURE_SLOTS
+ARTICULATED_TOKEN = TOKENS - 1  # of the fixtures' tokens the one that an articulated object takes
 TABLE = TOKENS  # entity index of the table top in expressions and contacts
 GRIPPER = TOKENS + 1  # entity index of the gripper (grip point between the finger tips)
 ENTITIES = TOKENS + 2
@@ -43,6 +44,7 @@ class WorldView:
     """The named arrays that helpers, observations and agents read: one moment of ``b`` worlds, base frame, SI units.
 
     Tokens ``o``: 0..5 free objects (in the order of the scene program, unused ones absent), 6..7 fixtures. Quaternions are wxyz.
+    An articulated object is token 7, and stands there with its handle: pos, box and velocities are the handle's, quat the moving link's.
     """
 
     ee_pos: Array  # [b, 3] grip point, m

@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> None:
             stored = [s for n in files for s in demonstrations.load_file(run.folder / n)]
             suites = [s for specs in evaluation.chosen_scenes(config).values() for s in specs]
             bucket = parts.common_bucket(suites, run.everything)
-            base = parts.simulator(config, run.everything, parts.training_bucket(run.train))
+            base = parts.simulator(config, run.everything, parts.training_bucket(config, run.train))
             plan = Plan(_SCENES.value, _ROLLOUTS.value, _ITERATIONS.value, _UPDATES.value)
             bench = Bench(plan, run, scenes, folder, base, parts.simulator(config, run.everything, bucket), stored)
             done = {(r["arm"], r["seed"]) for r in tables.read(folder)}

@@ -63,7 +63,7 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How a trial ended. phase: first phase predicate not met, None for a success. margins: by name (scenes/families.py).
+    """How a trial ended. phase: first phase predicate not met, None for a success. margins: by name (scenes/families/steps.py).
 
     health: bit flags; a flagged rollout says nothing and counts for nothing. actions: [t, 7] as the policy gave them.
     recorded: None where no record was asked for.
@@ -157,8 +157,8 @@ class DataEngine(Protocol):
 
 
 class PotentialCompiler(Protocol):
-    def compile(self, factor: Factor, phase: str, cause: str) -> str:
-        """Text of a training program for a diagnosis or mode: at least two of its subgoals lie inside the phase (one of two).
+    def compile(self, family: str, factor: Factor, phase: str, cause: str) -> str:
+        """Text of a training program for a diagnosis or mode of a family: at least two of its subgoals lie inside the phase (one of two).
 
         Raises:
           ValueError: there is no such phase.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning.dataset import Demonstration, check_demonstration
@@ -22,6 +23,7 @@ from coda_jax.loop.run import Run
 from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.demonstrate import Trajectory, demonstrate, success_by_category
 from coda_jax.sim.observe import words_and_roles
 from coda_jax.sim.recording import observed
@@ -39,7 +41,7 @@ class Orders:
     episodes are not favoured.
     """
 
-    def __init__(self, source: SceneSource, first: int, wanted: int, horizon: int):
+    def __init__(self, source: SceneSource, first: int, wanted: int, horizon: Callable[[SceneSpec], int]):
         self._source, self._horizon = source, horizon
         self.next, self._allowed = first, wanted
 
@@ -51,7 +53,8 @@ class Orders:
             raise StopIteration
         self._allowed -= 1
         number, self.next = self.next, self.next + 1
-        return episode_of(self._source.get(number).spec, self._horizon, (number, 0))
+        spec = self._source.get(number).spec
+        return episode_of(spec, self._horizon(spec), (number, 0))
 
     def failed(self) -> None:
         self._allowed += 1
@@ -67,7 +70,7 @@ def to_demonstration(trajectory: Trajectory, catalogue: Catalogue) -> Demonstrat
 def run(run: Run) -> dict[str, Any]:
     """Collect ``demos.count`` demonstrations, a commit for every wave; returns what the stage's row says."""
     config = run.config
-    sim = parts.native_simulator(config, run.everything, parts.training_bucket(run.train))
+    sim = parts.native_simulator(config, run.everything, parts.training_bucket(config, run.train))
     with SceneSource(run) as source, Progress(NAME, config.demos.count, "demos") as progress:
         progress.skip(run.state.demos)
         while run.state.demos < config.demos.count:
@@ -82,7 +85,7 @@ def run(run: Run) -> dict[str, Any]:
 
 def _wave(run: Run, sim: Any, source: SceneSource, wanted: int, progress: Progress) -> None:
     config, state = run.config, run.state
-    orders = Orders(source, state.used, wanted, config.horizon)
+    orders = Orders(source, state.used, wanted, parts.horizon_of(config))
     steps = sim.physics_steps
     finished: list[Trajectory] = []
     kept = 0
@@ -96,7 +99,7 @@ def _wave(run: Run, sim: Any, source: SceneSource, wanted: int, progress: Progre
         progress.update(state.demos + kept, planner=f"{100 * kept / len(finished):.0f} %")
         _judge(finished, kept)
     finished.sort(key=lambda t: t.episode.key)
-    for category, (k, n) in success_by_category(finished, run.everything).items():
+    for category, (k, n) in success_by_category(finished, run.everything, len(settings.families(config)) > 1).items():
         before = planner.get(category, [0, 0])
         planner[category] = [before[0] + k, before[1] + n]
     causes = collections.Counter(state.causes) + collections.Counter(t.cause for t in finished if not t.success)

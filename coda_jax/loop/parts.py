@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import importlib
+from collections.abc import Callable, Iterator
 
 import jax
 
@@ -20,6 +21,7 @@ from coda_jax.learning.steps import Training
 from coda_jax.loop.checkpoint import CheckpointError
 from coda_jax.programs.limits import Limits
 from coda_jax.runtime import InputError, cache_home
+from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.suites import SuiteError
@@ -81,6 +83,26 @@ def most_demonstrations(config: settings.Config) -> int:
     return config.demos.count + config.rounds.count * (config.rounds.environments * config.rounds.demos + config.rounds.own)
 
 
+def horizon_of(config: settings.Config) -> Callable[[SceneSpec], int]:
+    """Control steps of an episode of a scene, by its family."""
+    return lambda spec: settings.horizon(config, spec.task.family)
+
+
+def own_families(config: settings.Config) -> None:
+    """Import the modules that register families of the user.
+
+    Raises:
+      InputError: a module cannot be imported, or none of them registers a family that the run names.
+    """
+    for module in settings.own_families(config):
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise InputError(f"config.own_families: {module} cannot be imported ({error}); give a module that Python finds") from error
+    if missing := [name for name in settings.families(config) if name not in families.names()]:
+        raise InputError(f'config.family is "{missing[0]}", which no module registers; registered are: {", ".join(families.names())}')
+
+
 def diagnoser_of(config: settings.Config) -> Diagnoser:
     chosen = config.diagnose
     return ScriptedDiagnoser(DiagnoserSettings(chosen.rerollouts, chosen.least_gain, chosen.sure, chosen.regression_weight))
@@ -98,9 +120,10 @@ def encoder_of() -> TextEncoder:
     return TextEncoder(cache_home() / "text")
 
 
-def training_bucket(catalogue: Catalogue) -> Bucket:
-    """The smallest bucket that takes every scene of the generator."""
-    return smallest(FREE_SLOTS, max(len(a.primitives) for a in catalogue if a.kind == "object"))
+def training_bucket(config: settings.Config, catalogue: Catalogue) -> Bucket:
+    """The smallest bucket that takes every scene of the generator of the run's families."""
+    jointed = any("articulated" in families.get(name).target_kinds for name in settings.families(config))
+    return smallest(FREE_SLOTS, max(len(a.primitives) for a in catalogue if a.kind == "object"), jointed)
 
 
 def common_bucket(specs: list[SceneSpec], catalogue: Catalogue) -> Bucket:
@@ -110,7 +133,7 @@ def common_bucket(specs: list[SceneSpec], catalogue: Catalogue) -> Bucket:
       SceneError: one of them fits none.
     """
     buckets = [bucket_of(spec, catalogue) for spec in specs]
-    return Bucket(max(b.free for b in buckets), max(b.geoms for b in buckets))
+    return Bucket(max(b.free for b in buckets), max(b.geoms for b in buckets), any(b.articulated for b in buckets))
 
 
 def native_simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket) -> NativeSimulator:

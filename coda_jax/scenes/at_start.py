@@ -48,6 +48,8 @@ def _helper(expr: Expr, placements: Mapping[str, Placement], containers: Collect
         if expr.op == "inside":
             return (1.0, 1.0) if supported else (0.0, 1.0)
         return (1.0, 1.0) if supported and expr.args[1] not in containers else (0.0, 1.0)
+    if expr.op == "opening" and known and known[0].opening is not None:
+        return known[0].opening, known[0].opening
     if expr.op in ("distance", "horizontal_distance") and len(known) == 2:
         axes = 3 if expr.op == "distance" else 2
         apart = math.dist(known[0].pos_m[:axes], known[1].pos_m[:axes])

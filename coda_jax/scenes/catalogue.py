@@ -13,7 +13,7 @@ import hashlib
 import json
 
 from coda_jax.scenes.assets import Asset
-from coda_jax.scenes.shapes import fixtures, held_out, objects
+from coda_jax.scenes.shapes import articulated, fixtures, held_out, insert, objects
 from coda_jax.scenes.shapes.build import Builder, assemble, volume
 
 VERSION = 1
@@ -187,7 +187,29 @@ _CATEGORIES = (
         ("contains",),
     ),
 )
-CATEGORIES: dict[str, Category] = {c.name: c for c in _CATEGORIES}
+# Of insertion alone: no suite that is frozen holds any, so they are not part of the hash yet.
+_INSERTION = (
+    Category(
+        "peg",
+        "object",
+        "train",
+        insert.peg,
+        600,
+        (("width", 0.028, 0.036), ("shaft", 0.056, 0.062), ("head", 0.028, 0.032)),
+        (*_GRASP, "insertable"),
+    ),
+    Category(
+        "socket",
+        "container",
+        "train",
+        insert.socket,
+        0,
+        (("hole", 0.036, 0.046), ("wall", 0.014, 0.022), ("depth", 0.0495, 0.0515)),
+        ("receives",),
+    ),
+)
+_RIGID = (*_CATEGORIES, *_INSERTION)
+CATEGORIES: dict[str, Category | articulated.ArticulatedCategory] = {c.name: c for c in (*_RIGID, *articulated.CATEGORIES)}
 
 
 def _instance_split(category: Category, index: int) -> str:
@@ -231,13 +253,14 @@ def _instance(category: Category, index: int) -> Asset:
 
 @functools.cache
 def _assets() -> tuple[Asset, ...]:
-    return tuple(_instance(c, i) for c in _CATEGORIES for i in range(INSTANCES))
+    return (*(_instance(c, i) for c in _RIGID for i in range(INSTANCES)), *articulated.assets())
 
 
 @functools.cache
 def catalogue_hash() -> str:
     """First 16 hex digits of the SHA-256 over version and every asset: another catalogue, another hash."""
-    content = [VERSION, [dataclasses.asdict(a) for a in _assets()]]
+    named = (a for a in _assets() if a.kind != "articulated" and not {"insertable", "receives"} & set(a.affordances))
+    content = [VERSION, [dataclasses.asdict(a) for a in named]]
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:16]
 
 

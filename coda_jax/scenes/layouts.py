@@ -121,8 +121,3 @@ _LAYOUTS = (
     ),
 )  # fmt: skip
 LAYOUTS: dict[str, Layout] = {layout.layout_id: layout for layout in _LAYOUTS}
-
-
-def layouts(split: str) -> tuple[Layout, ...]:
-    """Layouts of a split, in a fixed order."""
-    return tuple(layout for layout in _LAYOUTS if layout.split == split)

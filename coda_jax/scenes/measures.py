@@ -10,13 +10,14 @@ import dataclasses
 import math
 from collections.abc import Callable
 
-from coda_jax.scenes import language
+from coda_jax.scenes import language, openings
+from coda_jax.scenes.families.stack_insert import tolerance_of
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.tabletop import APPROACH_LENGTH_M, CROWDED_M, Tabletop, reach_margin
 
 FARTHEST_M = 1.0  # a gap to nothing
 NEAR_M = 0.12
-RELATIONS = ("on", "inside", "beside")
+RELATIONS = ("on", "inside", "beside", *openings.RELATIONS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,9 +68,31 @@ def _category_shared(top: Tabletop, name: str) -> float:
 
 
 def _wording(top: Tabletop) -> float:
-    said = language.match(top.spec.task.instruction)
-    known = language.templates(said.relation, "train") if said is not None else ()
+    said = language.match(top.spec.task.instruction, top.spec.task.family)
+    known = language.templates(said.family, said.relation, "train") if said is not None else ()
     return float(known.index(said)) if said in known else -1.0
+
+
+def _joint(name: str, field: str, what: str) -> Measure:
+    """Of an articulated target in the units of Articulation; 0 for every other."""
+
+    def of(top: Tabletop) -> float:
+        joint = top.spec.attribute(top.goal.target).articulation
+        return 0.0 if joint is None else float(getattr(joint, field))
+
+    return Measure(name, "attributes", "", what, of)
+
+
+def _to_go(top: Tabletop) -> float:
+    opening = top.places[top.goal.target].opening
+    if opening is None or top.goal.relation not in openings.RELATIONS:
+        return 0.0
+    return abs(openings.aim(top.goal.relation) - opening)
+
+
+def _tolerance(top: Tabletop) -> float:
+    stated = tolerance_of(top.spec.task.goal) if top.goal.relation == "inserted" else None
+    return FARTHEST_M if stated is None else stated
 
 
 def _measure(factor: str, name: str, unit: str, what: str, of: Callable[[Tabletop], float]) -> Measure:
@@ -129,6 +152,11 @@ _MEASURES = (
     ),
     _measure("spatial", "reach_radius_m", "m", "distance of the target from the base", lambda t: math.hypot(*_place(t))),
     _measure("spatial", "reach_margin_m", "m", "distance of the target from the edge of the reach", lambda t: reach_margin(*_place(t))),
+    _measure("spatial", "opening_to_go", "", "share of its range by which the target's joint has to move", _to_go),
+    _joint("joint_stiffness", "stiffness", "stiffness of the target's joint"),
+    _joint("joint_damping", "damping", "damping of the target's joint"),
+    _joint("joint_friction", "friction", "friction of the target's joint"),
+    _joint("joint_range", "range_share", "range of the target's joint against its asset's"),
     _attribute("target_scale", "scale", "", "scale of the target"),
     _attribute("target_mass_kg", "mass_kg", "kg", "mass of the target"),
     _attribute("target_friction", "friction", "", "sliding friction of the target"),
@@ -145,6 +173,9 @@ _MEASURES = (
         "task", "same_category_reference", "count", "others of the reference's category", lambda t: _category_shared(t, t.goal.reference)
     ),
     *(_measure("task", f"relation_{r}", "flag", f"the goal asks for {r}", lambda t, r=r: float(t.goal.relation == r)) for r in RELATIONS),
+    _measure("attributes", "reference_scale", "", "scale of the reference", lambda t: float(t.spec.attribute(t.goal.reference).scale)),
+    _measure("task", "goals", "count", "goals that are reached one after the other", lambda t: float(len(t.goals))),
+    _measure("task", "goal_tolerance_m", "m", "distance that an insertion's goal allows, 1 where none is stated", _tolerance),
     _measure("task", "wording", "", "index of the training template of the instruction, -1 for other words", _wording),
 )
 MEASURES: dict[str, Measure] = {m.name: m for m in _MEASURES}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -11,14 +12,34 @@ from coda_jax.programs.code import expression_code, number_code
 from coda_jax.programs.errors import ErrorKind, ProgramError, quote
 from coda_jax.programs.expressions import Expr, ExpressionError, entities, validate
 from coda_jax.programs.sandbox import Sandbox
+from coda_jax.scenes import families
+from coda_jax.scenes.articulated import Articulated
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.at_start import true_at_start
 from coda_jax.scenes.draft import SceneDraft, ThingDraft, parse_draft
-from coda_jax.scenes.families import form_of, loose_limit
 from coda_jax.scenes.ranges import MAX_FIXTURES, MAX_FREE, RESERVED_NAMES
 from coda_jax.scenes.sdk import scene_sdk
-from coda_jax.scenes.spec import AttributeFactor, ObjectAttributes, Placement, Relation, Role, SceneSpec, SpatialFactor, TaskFactor
+from coda_jax.scenes.spec import (
+    Articulation,
+    AttributeFactor,
+    ObjectAttributes,
+    Placement,
+    Relation,
+    Role,
+    SceneSpec,
+    SpatialFactor,
+    TaskFactor,
+)
 from coda_jax.scenes.words import known_words, strange_instruction_word, strange_name_word
+
+# fields of ``thing`` and of Articulation that say the same
+_JOINT = {
+    "stiffness": "stiffness",
+    "damping": "damping",
+    "joint_friction": "friction",
+    "handle_scale": "handle_scale",
+    "range_share": "range_share",
+}
 
 
 class Catalogue(Protocol):
@@ -69,11 +90,12 @@ def build_spec(draft: SceneDraft, catalogue: Catalogue, layouts: Collection[str]
             _refuse(f"{thing.name}.on: {assets[thing.name].category} is fixed and stands on the table: leave out on=")
     things = (*free, *fixtures)
     heights = _heights(things, assets)
-    placements = tuple(
-        Placement(t.name, (float(t.x), float(t.y), heights[t.name]), float(t.yaw_rad), t.on, t.region, float(t.clearance_m)) for t in things
-    )
+    jointed = [t for t in fixtures if isinstance(assets[t.name], Articulated)]
+    if len(jointed) > 1:
+        _refuse(f"objects: {' and '.join(t.name for t in jointed)} are articulated, at most one is: leave out the others")
+    placements = tuple(_placement(t, heights[t.name], t in jointed) for t in things)
     roles = _roles(draft, things, assets)
-    _check_goal(draft.goal, roles, placements, assets)
+    _check_goal(families.get(draft.family), draft.goal, roles, placements, assets)
     return SceneSpec(
         TaskFactor(draft.family, " ".join(draft.instruction.split()), draft.goal, _relations(draft, things, assets), roles),
         SpatialFactor(draft.layout, placements),
@@ -164,11 +186,27 @@ def _surface(support: str, heights: Mapping[str, float], assets: Mapping[str, As
     return heights[support] + asset.half_extent_m[2]
 
 
+def _placement(thing: ThingDraft, z: float, jointed: bool) -> Placement:
+    if not jointed and (extra := next((f for f in ("opening", *_JOINT) if getattr(thing, f) is not None), None)):
+        _refuse(f"{thing.name}.{extra}: is of articulated things, which this one is not: leave it out")
+    at = (float(thing.x), float(thing.y), z)
+    placed = Placement(thing.name, at, float(thing.yaw_rad), thing.on, thing.region, float(thing.clearance_m))
+    return dataclasses.replace(placed, opening=float(thing.opening or 0.0)) if jointed else placed
+
+
+def _articulation(thing: ThingDraft, asset: Asset) -> Articulation | None:
+    if not isinstance(asset, Articulated):
+        return None
+    stated = {field: getattr(thing, name) for name, field in _JOINT.items()}
+    return dataclasses.replace(asset.articulation, **{field: float(v) for field, v in stated.items() if v is not None})
+
+
 def _attributes(thing: ThingDraft, scaled: Asset) -> ObjectAttributes:
     mass = thing.mass_kg if thing.mass_kg is not None else round(scaled.mass_kg * thing.scale**3, 6)
     friction = thing.friction if thing.friction is not None else scaled.friction
     colour = thing.colour or scaled.colours[0]
-    return ObjectAttributes(thing.name, scaled.asset_id, float(thing.scale), float(mass), float(friction), colour)
+    joint = _articulation(thing, scaled)
+    return ObjectAttributes(thing.name, scaled.asset_id, float(thing.scale), float(mass), float(friction), colour, joint)
 
 
 def _roles(draft: SceneDraft, things: tuple[ThingDraft, ...], assets: Mapping[str, Asset]) -> tuple[Role, ...]:
@@ -180,16 +218,17 @@ def _roles(draft: SceneDraft, things: tuple[ThingDraft, ...], assets: Mapping[st
             _refuse("roles: one of them is given twice: leave it out")
     else:
         roles = tuple(Role(t.name, t.role or _usual_role(assets[t.name])) for t in things)
-    targets = [r.object for r in roles if r.role == "target"]
-    if len(targets) != 1:
-        _refuse(f'role: {len(targets)} objects have the role "target", a scene has exactly one: it is the object to be moved')
-    if assets[targets[0]].kind != "object":
-        _refuse(f"{targets[0]}.role: {assets[targets[0]].category} is fixed and cannot be the target: choose a free object")
+    targets, family = [r.object for r in roles if r.role == "target"], families.get(draft.family)
+    if not 1 <= len(targets) <= family.most_targets:
+        most = "exactly one: it is the object" if family.most_targets == 1 else f"1 to {family.most_targets}: they are the objects"
+        _refuse(f'role: {len(targets)} objects have the role "target", a scene has {most} to be moved')
+    if fixed := [t for t in targets if assets[t].kind not in family.target_kinds]:
+        _refuse(f"{fixed[0]}.role: {assets[fixed[0]].category} is fixed and cannot be the target: choose a free object")
     return roles
 
 
 def _usual_role(asset: Asset) -> str:
-    return "distractor" if asset.kind == "object" else asset.kind
+    return asset.kind if asset.kind in ("support", "container") else "distractor"
 
 
 def _support_relation(support: str, assets: Mapping[str, Asset]) -> str:
@@ -211,22 +250,26 @@ def _relations(draft: SceneDraft, things: tuple[ThingDraft, ...], assets: Mappin
     return tuple(Relation(r.name, r.subject, r.reference) for r in draft.relations)
 
 
-def _check_goal(goal: Expr, roles: tuple[Role, ...], placements: tuple[Placement, ...], assets: Mapping[str, Asset]) -> None:
+def _check_goal(
+    family: families.Family, goal: Expr, roles: tuple[Role, ...], placements: tuple[Placement, ...], assets: Mapping[str, Asset]
+) -> None:
     containers = [name for name, asset in assets.items() if asset.kind == "container"]
     try:
-        validate(goal, assets.keys(), condition=True, containers=containers, articulated=())
+        jointed = [name for name, asset in assets.items() if isinstance(asset, Articulated)]
+        validate(goal, assets.keys(), condition=True, containers=containers, articulated=jointed)
     except ExpressionError as error:
         _refuse(f"goal: {error}")
-    target = next(r.object for r in roles if r.role == "target")
+    targets = [r.object for r in roles if r.role == "target"]
+    target = next((t for t in targets if t not in entities(goal)), targets[0])
     if target not in entities(goal):
         _refuse(f"goal: does not mention the target {target}: ask for something about it, such as on({target!r}, ...)")
     if true_at_start(goal, {p.object: p for p in placements}, containers):
         _refuse("goal: already holds at the start: move the target away from it, or ask for something else")
     try:
-        form = form_of(goal, target)
+        family.read(goal, targets)
     except ValueError as error:
         _refuse(f"goal: {error}")
-    if (reason := loose_limit(goal, assets[target], assets[form.reference])) is not None:
+    if (reason := family.goal_trouble(goal, assets)) is not None:
         _refuse(f"goal: {reason}")
 
 
@@ -267,4 +310,8 @@ def _thing_code(spec: SceneSpec, name: str) -> str:
     fields |= {"colour": json.dumps(made.colour), "scale": number_code(made.scale), "mass_kg": number_code(made.mass_kg)}
     fields |= {"friction": number_code(made.friction), "region": json.dumps(placed.region)}
     fields["clearance_m"] = number_code(placed.clearance_m)
+    if placed.opening is not None:
+        fields["opening"] = number_code(placed.opening)
+    if made.articulation is not None:
+        fields |= {name: number_code(getattr(made.articulation, field)) for name, field in _JOINT.items()}
     return f"thing({json.dumps(name)}, {', '.join(f'{key}={code}' for key, code in fields.items())})"

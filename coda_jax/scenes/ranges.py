@@ -18,6 +18,13 @@ RANGES: dict[str, tuple[float, float, str]] = {
     "mass_kg": (0.005, 2.0, " kg"),
     "friction": (0.05, 2.0, ""),
     "clearance_m": (0.0, 0.3, " m"),
+    # of articulated things; what is fair for a slide or a hinge is narrower (sim/checks/joint.py)
+    "opening": (0.0, 1.0, ""),
+    "stiffness": (0.0, 30.0, " N/m or N m/rad"),
+    "damping": (0.0, 60.0, " N s/m or N m s/rad"),
+    "joint_friction": (0.0, 12.0, " N or N m"),
+    "handle_scale": (0.5, 1.6, ""),
+    "range_share": (0.4, 1.0, ""),
 }
 
 SYMBOL = r"^[a-z][a-z0-9_]{0,31}$"

@@ -50,7 +50,10 @@ class TaskFactor:
 
 @dataclass(frozen=True, config=_STRICT)
 class Placement:
-    """Where one object stands. ``pos_m`` is the centre of its bounding box in the base frame (table top at z = 0), yaw about +z."""
+    """Where one object stands. ``pos_m`` is the centre of its bounding box in the base frame (table top at z = 0), yaw about +z.
+
+    opening: of an articulated one at the start, as a share of its range; None for every other, whose JSON does not hold the field.
+    """
 
     object: str
     pos_m: tuple[float, float, float]
@@ -58,6 +61,7 @@ class Placement:
     support: str
     region: str
     clearance_m: float
+    opening: float | None = None
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -69,8 +73,26 @@ class SpatialFactor:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class Articulation:
+    """What a joint is like.
+
+    stiffness: of a spring that pulls it closed, N/m (slide) or N m/rad (hinge). damping: N s/m or N m s/rad. friction: N or N m.
+    handle_scale: thickness of the handle against its asset's. range_share: the range against its asset's.
+    """
+
+    stiffness: float
+    damping: float
+    friction: float
+    handle_scale: float
+    range_share: float
+
+
+@dataclass(frozen=True, config=_STRICT)
 class ObjectAttributes:
-    """What one object is: catalogue asset, uniform scale, mass, sliding friction, colour word."""
+    """What one object is: catalogue asset, uniform scale, mass, sliding friction, colour word.
+
+    articulation: of an articulated one, whose mass and friction are those of its moving link; None for every other.
+    """
 
     object: str
     asset: str
@@ -78,6 +100,7 @@ class ObjectAttributes:
     mass_kg: float
     friction: float
     colour: str
+    articulation: Articulation | None = None
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -121,7 +144,7 @@ def _canonical(value: Any) -> Any:
         rounded = round(value, 6)
         return 0.0 if rounded == 0 else rounded  # no "-0.0": it would change the hash
     if isinstance(value, dict):
-        return {k: _canonical(v) for k, v in value.items()}
+        return {k: _canonical(v) for k, v in value.items() if v is not None}  # None: a field that this object has not
     if isinstance(value, (list, tuple)):
         return [_canonical(v) for v in value]
     return value

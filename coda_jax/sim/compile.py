@@ -14,14 +14,17 @@ from collections.abc import Mapping
 import mujoco
 import numpy as np
 
+from coda_jax.scenes.articulated import Articulated, made
 from coda_jax.scenes.assets import Asset, Primitive
 from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.language import COLOURS
-from coda_jax.scenes.spec import SceneSpec
+from coda_jax.scenes.spec import ObjectAttributes, Placement, SceneSpec
+from coda_jax.sim import joint as joints
 from coda_jax.sim import panda
-from coda_jax.sim.bucket import FIXTURE_GEOMS, Bucket, smallest
+from coda_jax.sim.bucket import BASE_GEOMS, FIXTURE_GEOMS, LINK_GEOMS, Bucket, smallest
 from coda_jax.sim.inertia import mass_distribution
-from coda_jax.types import FIXTURE_SLOTS, FREE_SLOTS, TIMESTEP_S, TOKENS
+from coda_jax.sim.joint import Joint
+from coda_jax.types import ARTICULATED_TOKEN, FIXTURE_SLOTS, FREE_SLOTS, TIMESTEP_S, TOKENS
 
 # Contact bits: (contype, conaffinity). Static things never meet each other, nor do the robot's own parts.
 _STATIC, _OBJECT, _ROBOT = (1, 6), (2, 7), (4, 3)
@@ -37,6 +40,7 @@ PARKED_M = (0.0, 0.0, -5.0)
 # MuJoCo lays its arrays out differently for a body whose inertia is diagonal at its origin: a hundredth of a millimetre off, none is.
 _OFF_CENTRE_M = (1e-5, 0.0, 0.0)
 FIXTURE_FRICTION = 1.0
+_SHADE, _HANDLE_SHADE = 0.75, 0.5  # of the colour of a moving link: its base and its handle
 VISIBLE_GROUP, HIDDEN_GROUP = 0, 5
 
 
@@ -58,16 +62,22 @@ class CompiledScene:
     fixture_pos: np.ndarray  # [2, 3]
     fixture_quat: np.ndarray  # [2, 4]
     present: np.ndarray  # [o] bool
+    joint: Joint  # of the articulated object; one that does not move without it
 
 
 def contact_sensors(bucket: Bucket) -> list[tuple[str, str, str]]:
-    """(name, first, second) of every contact sensor of a bucket, in sensordata order: fingers, then pairs of bodies, then the table."""
+    """(name, first, second) of every contact sensor of a bucket, in sensordata order: fingers, pairs of bodies, the table, the
+    articulated slot."""
     objects = [f"o{i}" for i in range(bucket.free)]
     fixtures = [f"f{i}" for i in range(FIXTURE_SLOTS)]
     sensors = [(f"{o}_{side}", f'body1="{o}"', f'body2="finger_{side}"') for o in objects for side in ("left", "right")]
     pairs = [(a, b) for i, a in enumerate(objects) for b in objects[i + 1 :] + fixtures]
     sensors += [(f"{a}_{b}", f'body1="{a}"', f'body2="{b}"') for a, b in pairs]
-    return sensors + [(f"{o}_table", f'body1="{o}"', 'geom2="table"') for o in objects]
+    sensors += [(f"{o}_table", f'body1="{o}"', 'geom2="table"') for o in objects]
+    if bucket.articulated:
+        sensors += [(f"link_{side}", 'body1="link"', f'body2="finger_{side}"') for side in ("left", "right")]
+        sensors += [(f"{o}_{part}", f'body1="{o}"', f'body2="{part}"') for o in objects for part in ("base", "link")]
+    return sensors
 
 
 @functools.cache
@@ -93,6 +103,17 @@ def template_xml(bucket: Bucket, finger: str = "box") -> str:
         xml.append(
             f'<body name="o{i}" pos="{i - 2.5} 3 {PARKED_M[2]}" gravcomp="1"><freejoint name="o{i}"/>'
             f'<inertial pos="{_OFF_CENTRE_M[0]} 0 0" mass="0.1" diaginertia="1e-4 1e-4 1e-4"/>{geoms}</body>'
+        )
+    if bucket.articulated:  # last, so that the coordinates before it are those of the bucket without it
+        base, link = (
+            "".join(f'<geom name="{part}_g{g}" class="slot"/>' for g in range(n))
+            for part, n in (("base", BASE_GEOMS), ("link", LINK_GEOMS))
+        )
+        xml.append(
+            f'<body name="base" pos="{PARKED_M[0]} {PARKED_M[1]} {PARKED_M[2]}">{base}<body name="link" gravcomp="1">'
+            f'<joint name="link" type="slide" axis="1 0 0" limited="true" range="0 1" armature="{joints.SLIDE_ARMATURE}" frictionloss="1" '
+            f'solreffriction="0.01 1" solimpfriction="{joints.STIFF} {joints.STIFF} 0.001"/>'
+            f'<inertial pos="{_OFF_CENTRE_M[0]} 0 0" mass="0.1" diaginertia="1e-4 1e-4 1e-4"/>{link}</body></body>'
         )
     xml.append("</worldbody>")
     xml.append(panda.actuator_xml())
@@ -146,7 +167,7 @@ def scene_assets(spec: SceneSpec, catalogue: Catalogue) -> tuple[Asset, ...]:
     assets = []
     for attribute in spec.attributes.objects:
         try:
-            assets.append(catalogue.get(attribute.asset).scaled(attribute.scale))
+            assets.append(made(catalogue.get(attribute.asset), attribute))
         except UnknownAsset as error:
             raise SceneError(f"{attribute.object}: {error}") from error
     return tuple(assets)
@@ -154,23 +175,31 @@ def scene_assets(spec: SceneSpec, catalogue: Catalogue) -> tuple[Asset, ...]:
 
 def bucket_of(spec: SceneSpec, catalogue: Catalogue) -> Bucket:
     """The smallest bucket that takes the scene. Raises SceneError naming the limit that is exceeded."""
-    free = [a for a in scene_assets(spec, catalogue) if a.kind == "object"]
+    assets = scene_assets(spec, catalogue)
+    free = [a for a in assets if a.kind == "object"]
     try:
-        return smallest(len(free), max((len(a.primitives) for a in free), default=1))
+        jointed = any(isinstance(a, Articulated) for a in assets)
+        return smallest(len(free), max((len(a.primitives) for a in free), default=1), jointed)
     except ValueError as error:
         raise SceneError(str(error)) from error
 
 
 def token_index(spec: SceneSpec, catalogue: Catalogue) -> dict[str, int]:
-    """Token of each object id: free objects 0.., fixtures 6... Raises SceneError when a kind has too many."""
+    """Token of each object id: free objects 0.., fixtures 6.., the articulated one 7. Raises SceneError when a kind has too many."""
     index, free, fixed = {}, 0, 0
+    jointed: list[str] = []
     for attribute, asset in zip(spec.attributes.objects, scene_assets(spec, catalogue), strict=True):
         if asset.kind == "object":
             index[attribute.object], free = free, free + 1
+        elif isinstance(asset, Articulated):
+            index[attribute.object] = ARTICULATED_TOKEN
+            jointed.append(attribute.object)
         else:
             index[attribute.object], fixed = FREE_SLOTS + fixed, fixed + 1
-    if free > FREE_SLOTS or fixed > FIXTURE_SLOTS:
-        raise SceneError(f"{free} free objects and {fixed} fixtures; at most {FREE_SLOTS} and {FIXTURE_SLOTS}: remove some")
+    if len(jointed) > 1:
+        raise SceneError(f"{' and '.join(jointed)} are articulated; at most one fits a scene: remove the others")
+    if free > FREE_SLOTS or fixed + len(jointed) > FIXTURE_SLOTS:
+        raise SceneError(f"{free} free objects and {fixed + len(jointed)} fixtures; at most {FREE_SLOTS} and {FIXTURE_SLOTS}: remove some")
     return index
 
 
@@ -187,16 +216,21 @@ def compile_scene(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, finger:
     fixture_pos = np.tile(np.array(PARKED_M), (FIXTURE_SLOTS, 1))
     fixture_quat = np.tile(np.array([1.0, 0.0, 0.0, 0.0]), (FIXTURE_SLOTS, 1))
     free_pose: dict[int, tuple] = {}
+    jointed = joints.NONE
     for attribute, asset in zip(spec.attributes.objects, scene_assets(spec, catalogue), strict=True):
         token, placement = index[attribute.object], spec.placement(attribute.object)
+        if attribute.colour not in COLOURS:
+            raise SceneError(f"{attribute.object}: unknown colour {attribute.colour!r}; use one of {', '.join(sorted(COLOURS))}")
+        rgba = (*COLOURS[attribute.colour], 1.0)
+        if isinstance(asset, Articulated):
+            jointed = _put_articulated(template, bucket, asset, attribute, placement, rgba)
+            half_extent[token], present[token] = jointed.half_extent, True
+            continue
         fixture = token >= FREE_SLOTS
         body_name = f"f{token - FREE_SLOTS}" if fixture else f"o{token}"
         limit = FIXTURE_GEOMS if fixture else bucket.geoms
         if (not fixture and token >= bucket.free) or len(asset.primitives) > limit:
             raise SceneError(f"{attribute.object}: does not fit bucket {bucket.name} ({bucket.free} free objects of {bucket.geoms} geoms)")
-        if attribute.colour not in COLOURS:
-            raise SceneError(f"{attribute.object}: unknown colour {attribute.colour!r}; use one of {', '.join(sorted(COLOURS))}")
-        rgba = (*COLOURS[attribute.colour], 1.0)
         half_extent[token], cavity_pos[token], cavity_half[token] = asset.half_extent_m, asset.cavity_pos_m, asset.cavity_half_m
         present[token] = True
         body = template.body(body_name)
@@ -218,7 +252,11 @@ def compile_scene(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, finger:
             body.gravcomp = 0.0
             free_pose[token] = (*placement.pos_m, *quat)
     unused = [f"o{i}" for i in range(bucket.free) if i not in free_pose]
-    unused += [f"f{i}" for i in range(FIXTURE_SLOTS) if not present[FREE_SLOTS + i]]
+    unused += [
+        f"f{i}" for i in range(FIXTURE_SLOTS) if not present[FREE_SLOTS + i] or (jointed.moves and FREE_SLOTS + i == ARTICULATED_TOKEN)
+    ]
+    if bucket.articulated and not jointed.moves:
+        _park_articulated(template)
     for name in unused:
         body = template.body(name)
         if name[0] == "f":
@@ -237,4 +275,47 @@ def compile_scene(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, finger:
     qpos[7:9] = panda.FINGER_TRAVEL_M
     for token, pose in free_pose.items():
         qpos[9 + 7 * token : 16 + 7 * token] = pose
-    return CompiledScene(spec, model, qpos, index, half_extent, cavity_pos, cavity_half, fixture_pos, fixture_quat, present)
+    if bucket.articulated:
+        qpos[-1] = jointed.start
+    return CompiledScene(spec, model, qpos, index, half_extent, cavity_pos, cavity_half, fixture_pos, fixture_quat, present, jointed)
+
+
+def _put_articulated(
+    template: mujoco.MjSpec, bucket: Bucket, asset: Articulated, attribute: ObjectAttributes, placement: Placement, rgba: tuple[float, ...]
+) -> Joint:
+    """Fill the articulated slot; the joint as the views read it."""
+    name = attribute.object
+    if not bucket.articulated:
+        raise SceneError(f"{name}: bucket {bucket.name} has no slot for an articulated object: use the bucket that bucket_of gives")
+    if attribute.articulation is None or placement.opening is None:
+        what = "articulation" if attribute.articulation is None else "opening"
+        raise SceneError(f"{name}: {attribute.asset} is articulated: give it its {what}")
+    parts = (("base", asset.primitives, BASE_GEOMS), ("link", asset.link.primitives, LINK_GEOMS))
+    for part, primitives, limit in parts:
+        if len(primitives) > limit:
+            raise SceneError(f"{name}: its {part} has {len(primitives)} geoms; at most {limit} fit: use a simpler asset")
+        for g in range(limit):
+            geom = template.geom(f"{part}_g{g}")
+            if g >= len(primitives):
+                _hide(geom)
+                continue
+            shade = _SHADE if part == "base" else _HANDLE_SHADE if g in asset.link.handle else 1.0
+            _shape(geom, primitives[g], (*(shade * c for c in rgba[:3]), 1.0), _STATIC, FIXTURE_FRICTION)
+            if part == "link":
+                geom.friction, geom.priority = (attribute.friction, 0.005, 0.0001), 1
+    body = template.body("base")
+    body.pos, body.quat = placement.pos_m, _quat_of_yaw(placement.yaw_rad)
+    _set_inertial(template.body("link"), attribute.mass_kg, *mass_distribution(asset.link.primitives, attribute.mass_kg))
+    joint = joints.of(asset, placement)
+    joints.write(template.joint("link"), joint, attribute.articulation)
+    return joint
+
+
+def _park_articulated(template: mujoco.MjSpec) -> None:
+    body = template.body("base")
+    body.pos, body.quat = PARKED_M, (1.0, 0.0, 0.0, 0.0)
+    for part, limit in (("base", BASE_GEOMS), ("link", LINK_GEOMS)):
+        for g in range(limit):
+            _hide(template.geom(f"{part}_g{g}"))
+    _set_inertial(template.body("link"), 0.1, np.zeros(3), 1e-4 * np.eye(3))
+    joints.write(template.joint("link"), joints.NONE, None)

@@ -11,7 +11,8 @@ import numpy as np
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families import read_goal
 from coda_jax.sim import recording
-from coda_jax.sim.planner import FAILED, PlannerSettings, ScriptedPlanner
+from coda_jax.sim.planner import PlannerSettings
+from coda_jax.sim.planners import Planners
 from coda_jax.sim.refill import Refill
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
 from coda_jax.types import ACTION_DIM, SimState, WorldView
@@ -112,7 +113,7 @@ def demonstrate(
     if started is None:
         return
     batch, state, first = started
-    planner = ScriptedPlanner(catalogue, sim.worlds, planner_settings)
+    planner = Planners(catalogue, sim.worlds, planner_settings)
     recorder = Recorder(sim.worlds)
     disturbances: list[np.ndarray | None] = [None] * sim.worlds
     idle = np.zeros(sim.worlds, np.int64)  # steps since the planner gave up
@@ -133,11 +134,11 @@ def demonstrate(
             d = disturbances[w]
             if d is not None:
                 executed[w] += scale[w] * d[min(int(view.control_step[w]), len(d) - 1)]
-        counts = planner.mode != FAILED
+        counts = ~planner.failed
         executed = np.clip(executed, -1.0, 1.0).astype(np.float32)  # before it is carried out: the record repeats it bit for bit
         state, trace = sim.step_chunk(batch, state, executed[:, None])
         recorder.append(view, clean.astype(np.float32), executed, counts, trace.qpos[:, 0])
-        idle[planner.mode == FAILED] += 1
+        idle[planner.failed] += 1
         ended = np.flatnonzero(batch.mask & (trace.terminated | trace.truncated | (state.health != 0) | (idle > _LINGER_STEPS)))
         if not len(ended):
             continue
@@ -148,7 +149,7 @@ def demonstrate(
         recorder.forget(~batch.mask)
 
 
-def _finish(w: int, batch: SceneBatch, state: SimState, planner: ScriptedPlanner, recorder: Recorder, success: bool) -> Trajectory:
+def _finish(w: int, batch: SceneBatch, state: SimState, planner: Planners, recorder: Recorder, success: bool) -> Trajectory:
     views, action, executed, mask, qpos = recorder.cut(w, state.view)
     episode = batch.episodes[w]
     assert episode is not None
@@ -157,17 +158,17 @@ def _finish(w: int, batch: SceneBatch, state: SimState, planner: ScriptedPlanner
         if success
         else "the simulation diverged"
         if state.health[w]
-        else planner.cause[w] or f"ran out of time in {planner.mode_name(w)}"
+        else planner.cause_of(w) or f"ran out of time in {planner.mode_name(w)}"
     )
     return Trajectory(episode, views, action, executed, mask, qpos, success, cause, planner.attempts_of(w))
 
 
-def success_by_category(trajectories: Iterable[Trajectory], catalogue: Catalogue) -> dict[str, tuple[int, int]]:
-    """(successes, episodes) by the target's category."""
+def success_by_category(trajectories: Iterable[Trajectory], catalogue: Catalogue, by_family: bool = False) -> dict[str, tuple[int, int]]:
+    """(successes, episodes) by the category of what is moved first, e.g. "mug"; ``by_family``: "put_inside mug"."""
     counts: dict[str, list[int]] = {}
     for t in trajectories:
         category = catalogue.get(t.episode.spec.attribute(read_goal(t.episode.spec).target).asset).category
-        k = counts.setdefault(category, [0, 0])
+        k = counts.setdefault(f"{t.episode.spec.task.family} {category}" if by_family else category, [0, 0])
         k[0] += t.success
         k[1] += 1
     return {name: (k, n) for name, (k, n) in sorted(counts.items())}

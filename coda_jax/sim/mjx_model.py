@@ -53,6 +53,8 @@ def require_fit(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket) -> None:
 
 
 def _slots(bucket: Bucket) -> tuple[str, ...]:
+    if bucket.articulated:
+        raise SceneError(f"bucket {bucket.name} has an articulated slot, which MJX executables do not have: use sim.backend=native")
     if bucket not in MJX_BUCKETS:
         declared = ", ".join(b.name for b in sorted(MJX_BUCKETS))
         raise SceneError(

@@ -1,40 +1,43 @@
-"""A scripted pick-and-place planner: closed loop, batched, and never trusted: a demonstration counts only where nu says so.
+"""A scripted planner that moves one object after the other: closed loop, batched, and never trusted: a demonstration counts only where nu
+says so.
 
-Each world runs the modes approach, grasp, carry, lower, release, retreat. Inside a mode the command is a function of the measured state
-(a funnel: the grip point may come down only as far as it is aligned), so that a push or a slip is corrected and the labels of noisy
-episodes stay clean (DART, Laskey et al. 2017).
+For each goal of its task a world runs the modes approach, grasp, carry, lower, release, retreat. Inside a mode the command is a function
+of the measured state (a funnel: the grip point may come down only as far as it is aligned), so that a push or a slip is corrected and the
+labels of noisy episodes stay clean (DART, Laskey et al. 2017).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from coda_jax.scenes.assets import Asset, Grasp
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.families import Goal, beside_limit, radius, read_goal
-from coda_jax.scenes.placement import Footprint, footprint, gap, hand_boxes, within_reach
+from coda_jax.scenes.placement import Footprint, gap
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import control, panda
-from coda_jax.sim.compile import scene_assets, token_index
+from coda_jax.sim.detour import way
+from coda_jax.sim.plan import CLEARANCE_M, NoPlan, Plan, plan_step, upright_yaw
 from coda_jax.sim.state import rotation_matrices
 from coda_jax.types import POSITION_SCALE_M, ROTATION_SCALE_RAD, WorldView
 
 APPROACH, GRASP, CARRY, LOWER, RELEASE, RETREAT, FAILED = range(7)
 MODES = ("approach", "grasp", "carry", "lower", "release", "retreat", "failed")
 
-_CLEARANCE_M = 0.02  # of the carried object's underside, or of the finger tips, over everything else
-_DROP_M = 0.005  # release height above the resting pose
 _ALIGNED_M = 0.009
 _FREE_HEIGHT_M = 0.05  # full disturbance this far above what may be knocked over
 _LEAST_TOLERANCE = 0.15
 _GRASP_STEPS = 4  # control steps the jaws get before the lift
 _RELEASE_STEPS = 3
+_BETWEEN_STEPS = 3  # of retreat before the next object of a task
+_PLACED_M = 0.015  # from where it was to be put, for the next object to be taken
+_TURNED_RAD = 0.15  # before what is held may be lowered
+_GATE_YAW_RAD = 0.05
+_GATE_PLAY_M = 0.006
+_TOUCH_M = 0.005
+_OVER_M = panda.TIP_BELOW_GRIP_M + CLEARANCE_M
 _FUNNEL = 10.0  # metres of height per metre of horizontal error
-_BESIDE_SIDES = 24
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,22 +53,15 @@ class PlannerSettings:
     gain: float
 
 
-class NoPlan(ValueError):
-    """The planner sees no way; the message names the cause."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """What does not change while one object is moved, for one world."""
-
-    target: int
-    reference: int
-    grasps: tuple[Grasp, ...]  # free of clutter, best first
-    goal: Goal
-    goal_xy: tuple[float, float] | None  # offset from the reference's centre; None: the centre
-    goal_z: float  # centre height of the target when it rests at the goal
-    steady_yaw: float | None  # jaw yaw in the base frame for round targets, which may spin; None: follow the object
-    travel_z: float  # the finger tips until they are over the grasp, and the underside of what is carried, stay above this
+def command(settings: PlannerSettings, offset: np.ndarray, rotation: np.ndarray, ee_rotation: np.ndarray, close: np.ndarray) -> np.ndarray:
+    """Actions [b, 7] towards a displacement ``offset`` [b, 3] (m) and an orientation [b, 3, 3]; ``close`` [b]: the jaws close."""
+    move = settings.gain * offset / POSITION_SCALE_M
+    length = np.linalg.norm(move, axis=1, keepdims=True)
+    move = move * np.minimum(1.0, settings.speed / np.maximum(length, 1e-9))
+    turn = settings.gain * control.rotation_error(rotation, ee_rotation) / ROTATION_SCALE_RAD
+    size = np.linalg.norm(turn, axis=1, keepdims=True)
+    turn = turn * np.minimum(1.0, settings.speed / np.maximum(size, 1e-9))
+    return np.clip(np.concatenate([move, turn, np.where(close, 1.0, -1.0)[:, None]], 1), -1.0, 1.0)
 
 
 def jaw_rotation(yaw: np.ndarray) -> np.ndarray:
@@ -79,109 +75,8 @@ def nearest_jaw_yaw(yaw: np.ndarray, around: np.ndarray) -> np.ndarray:
     return yaw - np.pi * np.round((yaw - around) / np.pi)
 
 
-def _upright_yaw(quat: np.ndarray) -> tuple[float, bool]:
-    matrix = rotation_matrices(np.asarray(quat, float))
-    return math.atan2(matrix[1, 0], matrix[0, 0]), bool(matrix[2, 2] > 0.95)
-
-
-def _beside_offset(goal: Goal, here: dict[str, Footprint], assets: dict[str, Asset], grasp: Grasp, yaw: float) -> tuple[float, float]:
-    """Where beside the reference the target and the opening hand fit, nearest to where the target is now."""
-    target, reference = here[goal.target], here[goal.reference]
-    asset = assets[goal.target]
-    others = [f for name, f in here.items() if name != goal.target]
-    limit = beside_limit(asset, assets[goal.reference])
-    near = radius(asset) + radius(assets[goal.reference])
-    best, best_cost = None, math.inf
-    for distance in (0.5 * (near + limit), limit - 0.012, near + 0.012, 0.75 * near + 0.25 * limit, 0.8 * near):
-        for side in range(_BESIDE_SIDES):
-            angle = 2 * math.pi * side / _BESIDE_SIDES
-            x, y = reference.x + distance * math.cos(angle), reference.y + distance * math.sin(angle)
-            if not within_reach(x, y):
-                continue
-            place = dataclasses.replace(target, x=x, y=y, bottom=0.0)
-            room = min((gap(place, f) for f in others), default=1.0)
-            if room < 0.006:
-                continue
-            fingers, palm = hand_boxes(grasp, x, y, yaw, asset.half_extent_m[2])
-            hits = sum(f.top > part.bottom and gap(part, f) < 0.003 for part in (*fingers, palm) for f in others)
-            cost = math.hypot(x - target.x, y - target.y) + 10.0 * hits + (0.2 if room < 0.012 else 0.0)
-            if cost < best_cost:
-                best, best_cost = (x - reference.x, y - reference.y), cost
-        if best is not None and best_cost < 5.0:
-            break
-    if best is None:
-        raise NoPlan(f"no free place beside {goal.reference}: move the clutter away from it")
-    return best
-
-
-def is_round(asset: Asset) -> bool:
-    """Whether turning the asset about z changes nothing: every primitive is round and centred."""
-    return all(
-        p.shape in ("cylinder", "sphere", "capsule") and p.pos_m[:2] == (0.0, 0.0) and p.quat_wxyz[1:3] == (0.0, 0.0)
-        for p in asset.primitives
-    )
-
-
-def is_ball(asset: Asset) -> bool:
-    return len(asset.primitives) == 1 and asset.primitives[0].shape == "sphere"
-
-
-def _candidates(asset: Asset, yaw: float, x: float, y: float) -> tuple[Grasp, ...]:
-    """The asset's grasps; a round one is grasped with the least turn of the hand that clutter allows."""
-    if not is_round(asset):
-        return asset.grasps
-    neutral = math.atan2(y, x)
-    turns = [sign * math.pi * i / 8 for i in range(5) for sign in (1, -1)]
-    return tuple(dataclasses.replace(asset.grasps[0], yaw_rad=neutral + turn - yaw) for turn in turns)
-
-
-def plan_scene(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.ndarray) -> Plan:
-    """Plan one world from the measured poses of its tokens, pos [o, 3] and quat [o, 4].
-
-    Raises:
-      NoPlan: the target lies on its side, no grasp is free of clutter, or no place beside the reference is free.
-    """
-    index = token_index(spec, catalogue)
-    assets = dict(zip(spec.object_ids, scene_assets(spec, catalogue), strict=True))
-    goal = read_goal(spec)
-    here: dict[str, Footprint] = {}
-    for name, asset in assets.items():
-        p = pos[index[name]]
-        here[name] = footprint(asset, float(p[0]), float(p[1]), _upright_yaw(quat[index[name]])[0], float(p[2]) - asset.half_extent_m[2])
-    target, reference = assets[goal.target], assets[goal.reference]
-    yaw, upright = _upright_yaw(quat[index[goal.target]])
-    if not upright and not is_ball(target):
-        raise NoPlan(f"{goal.target} lies on its side: only upright objects are grasped")
-    mine = here[goal.target]
-    centre_z = mine.bottom + target.half_extent_m[2]
-    clutter = [f for name, f in here.items() if name != goal.target and f.top > mine.bottom + 0.002]
-
-    def hits(grasp: Grasp) -> float:
-        """Depth by which the open hand would cut into clutter at this grasp."""
-        fingers, palm = hand_boxes(grasp, mine.x, mine.y, yaw, centre_z)
-        return sum(max(0.0, 0.002 - gap(part, f)) for part in (*fingers, palm) for f in clutter if f.top > part.bottom)
-
-    candidates = _candidates(target, yaw, mine.x, mine.y)
-    scored = sorted((round(hits(g), 4), i) for i, g in enumerate(candidates))
-    grasps = tuple(candidates[i] for depth, i in scored if depth < 0.004)
-    if not grasps:
-        raise NoPlan(f"no free grasp of {goal.target}: clutter stands within the open hand; move it 0.02 m away")
-    top = max((f.top for name, f in here.items() if name != goal.target), default=0.0)
-    offset = None
-    if goal.relation == "beside":
-        offset = _beside_offset(goal, here, assets, grasps[0], yaw)
-        goal_z = target.half_extent_m[2]
-    elif goal.relation == "inside":
-        floor = here[goal.reference].bottom + reference.half_extent_m[2] + reference.cavity_pos_m[2] - reference.cavity_half_m[2]
-        goal_z = floor + target.half_extent_m[2]
-    else:
-        goal_z = here[goal.reference].top + target.half_extent_m[2]
-    steady = yaw + grasps[0].yaw_rad if is_round(target) else None
-    return Plan(index[goal.target], index[goal.reference], grasps, goal, offset, goal_z, steady, top + _CLEARANCE_M)
-
-
 class ScriptedPlanner:
-    """Runs one plan per world; ``restart`` gives a world a new scene.
+    """Runs one plan per world, for one goal of its task after the other; ``restart`` gives a world a new scene.
 
     Args:
       worlds: W.
@@ -192,6 +87,9 @@ class ScriptedPlanner:
         self.mode = np.full(worlds, FAILED, np.int32)
         self.cause: list[str] = [""] * worlds
         self._plans: list[Plan | None] = [None] * worlds
+        self._specs: list[SceneSpec | None] = [None] * worlds
+        self._number = np.zeros(worlds, np.int32)  # goal of the task that is worked on
+        self._last = np.ones(worlds, bool)  # it is the task's last one
         self._attempt = np.zeros(worlds, np.int32)
         self._wait = np.zeros(worlds, np.int32)
         # Per-world numbers of the plans, so that one control step is a few array operations.
@@ -203,24 +101,42 @@ class ScriptedPlanner:
         self._carry_yaw = np.zeros(worlds)
         self._steady_yaw = np.full(worlds, np.nan)
         self._topples = np.ones(worlds, bool)
+        self._tall = np.zeros(worlds, bool)  # something stands in the scene that is passed at its side
+        self._drop = np.zeros(worlds)
+        self._jaw_yaws: list[tuple[float, ...]] = [()] * worlds
+        self._gate, self._within = np.zeros(worlds), np.full(worlds, np.inf)  # height over the resting place, and what opens it
+        self._exact = np.zeros(worlds, bool)  # what is held is steered by where it is seen, since the hand turns
 
     def restart(self, worlds: Sequence[int], specs: Sequence[SceneSpec], view: WorldView) -> None:
         """Plan the given worlds anew; one without a plan goes to mode FAILED with its cause."""
         for w, spec in zip(worlds, specs, strict=True):
-            self._attempt[w] = self._wait[w] = 0
-            try:
-                plan = plan_scene(spec, self._catalogue, view.pos[w], view.quat[w])
-            except NoPlan as error:
-                self.mode[w], self.cause[w], self._plans[w] = FAILED, str(error), None
-                continue
-            self.mode[w], self.cause[w], self._plans[w] = APPROACH, "", plan
-            self._target[w], self._reference[w] = plan.target, plan.reference
-            self._goal_offset[w] = plan.goal_xy or (0.0, 0.0)
-            self._goal_z[w], self._travel_z[w] = plan.goal_z, plan.travel_z
-            self._steady_yaw[w] = np.nan if plan.steady_yaw is None else plan.steady_yaw
-            self._topples[w] = not is_ball(scene_assets(spec, self._catalogue)[spec.object_ids.index(plan.goal.target)])
-            self._under[w] = view.half_extent[w, plan.target, 2]
-            self._choose(w, view)
+            self._specs[w] = spec
+            self._begin(int(w), 0, view)
+
+    def _begin(self, w: int, number: int, view: WorldView) -> None:
+        """Plan goal ``number`` of a world's task from where everything is."""
+        spec = self._specs[w]
+        assert spec is not None
+        self._number[w] = number
+        self._attempt[w] = self._wait[w] = 0
+        try:
+            plan = plan_step(spec, self._catalogue, view.pos[w], view.quat[w], number)
+        except NoPlan as error:
+            self.mode[w], self.cause[w], self._plans[w] = FAILED, str(error), None
+            return
+        self.mode[w], self.cause[w], self._plans[w] = APPROACH, "", plan
+        self._target[w], self._reference[w] = plan.target, plan.reference
+        self._goal_offset[w] = plan.goal_xy or (0.0, 0.0)
+        self._goal_z[w], self._travel_z[w] = plan.goal_z, plan.travel_z
+        self._steady_yaw[w] = np.nan if plan.steady_yaw is None else plan.steady_yaw
+        self._topples[w] = not plan.ball
+        self._under[w] = view.half_extent[w, plan.target, 2]
+        self._last[w] = number + 1 == plan.goals
+        self._tall[w] = bool(plan.tall)
+        self._drop[w] = plan.drop_m
+        self._gate[w], self._within[w] = (0.0, np.inf) if plan.gate is None else (plan.gate.height_m, plan.gate.within_m)
+        self._exact[w] = plan.gate is not None or any(plan.jaw_yaws)
+        self._choose(w, view)
 
     def _choose(self, w: int, view: WorldView) -> None:
         """Take the next grasp of the plan.
@@ -234,11 +150,18 @@ class ScriptedPlanner:
         if plan.steady_yaw is not None:
             order = [0]
         elif plan.goal_xy is None:
-            yaw, _ = _upright_yaw(view.quat[w, plan.target])
+            yaw, _ = upright_yaw(view.quat[w, plan.target])
             turn = [abs(nearest_jaw_yaw(np.array(yaw + g.yaw_rad), np.array(0.0))) for g in plan.grasps]
             order.sort(key=lambda i: round(0.02 * i + 0.1 * float(turn[i]), 6))
-        grasp = plan.grasps[order[int(self._attempt[w]) % len(order)]]
+        chosen = order[int(self._attempt[w]) % len(order)]
+        grasp = plan.grasps[chosen]
         self._grasp[w] = (*grasp.pos_m, grasp.yaw_rad)
+        self._jaw_yaws[w] = plan.jaw_yaws[chosen]
+
+    @property
+    def failed(self) -> np.ndarray:
+        """[b] bool, worlds that were given up or have no scene."""
+        return self.mode == FAILED
 
     def mode_name(self, world: int) -> str:
         return MODES[self.mode[world]]
@@ -263,6 +186,33 @@ class ScriptedPlanner:
     def _carry_height(self) -> np.ndarray:
         """[b] height of the grip point at which what is held clears everything on the way, and the goal."""
         return np.maximum(self._travel_z + self._under + self._held[:, 2], self._goal_z + 0.03 + self._held[:, 2])
+
+    def _held_now(self, ee: np.ndarray, obj: np.ndarray) -> np.ndarray:
+        """[b, 2] grip point minus object centre in the table plane: as at the grasp, or as seen where the hand turns."""
+        return np.where(self._exact[:, None], (ee - obj)[:, :2], self._held[:, :2])
+
+    def _turn_aside(self, moving: np.ndarray, ee: np.ndarray, goal: np.ndarray) -> None:
+        """Replace the goal of worlds in which something tall stands by the next point of the way round it.
+
+        Who begins beside it, high up, comes down only after leaving.
+        """
+        for w in np.flatnonzero(moving & self._tall):
+            plan = self._plans[w]
+            if plan is not None:
+                start, end = (float(ee[w, 0]), float(ee[w, 1])), (float(goal[w, 0]), float(goal[w, 1]))
+                goal[w, :2] = way(start, end, plan.tall, plan.room_m)[0]
+                beside = [f.top for f in plan.tall if gap(f, Footprint(*start, 0.0, 0.0, 0.0)) < plan.room_m - _TOUCH_M]
+                goal[w, 2] = max([goal[w, 2], *(min(top + _OVER_M, ee[w, 2]) for top in beside)])
+
+    def _turn_to_goal(self, w: int, yaw_now: float, goal_xy: np.ndarray) -> None:
+        """Choose the yaw at which the held object is put down: of those allowed, the one with the least turn of the hand.
+
+        The jaws are symmetric; of the two ways to close along a line the one nearest to the middle of the last joint's range counts.
+        """
+        if self._jaw_yaws[w]:
+            middle = np.arctan2(goal_xy[1], goal_xy[0])
+            options = nearest_jaw_yaw(np.array(self._jaw_yaws[w]), middle)
+            self._carry_yaw[w] = options[int(np.abs(options - yaw_now).argmin())]
 
     def act(self, view: WorldView) -> np.ndarray:
         """Clean actions [b, 7] for the measured state; moves the modes on."""
@@ -298,6 +248,7 @@ class ScriptedPlanner:
         height = np.clip(grip[:, 2] + _FUNNEL * np.maximum(error - 0.005, 0.0), grip[:, 2], hover)
         goal[m] = np.concatenate([grip[:, :2], height[:, None]], 1)[m]
         yaw[m] = grasp_yaw[m]
+        self._turn_aside(m, ee, goal)
         low = m & (ee[:, 2] < height - 0.015)
         goal[low, :2] = ee[low, :2] + 0.3 * (goal[low, :2] - ee[low, :2])  # rise before sweeping through what stands beside
         # The hand turns high up: the palm is wide, and what stands beside is as tall as the target.
@@ -309,13 +260,18 @@ class ScriptedPlanner:
         goal[m], yaw[m] = grip[m], grasp_yaw[m]
 
         m = (mode == CARRY) | (mode == LOWER)
-        over = goal_xy + self._held[:, :2]
+        over = goal_xy + self._held_now(ee, obj)
         carry = self._carry_height()
-        final = self._goal_z + _DROP_M + self._held[:, 2]
+        final = self._goal_z + self._drop + self._held[:, 2]
         error = np.linalg.norm(over - ee[:, :2], axis=1)
         height = np.where(mode == LOWER, np.clip(final + _FUNNEL * np.maximum(error - 0.008, 0.0), final, carry), carry)
+        shut = (error > self._within) | (np.abs(self._carry_yaw - yaw_now) > _GATE_YAW_RAD)
+        shut &= obj[:, 2] > self._goal_z + self._gate - _GATE_PLAY_M  # what is in the hole already stays there
+        height = np.where(shut & (self._gate > 0), np.maximum(height, self._goal_z + self._gate + self._held[:, 2]), height)
         goal[m] = np.concatenate([over, height[:, None]], 1)[m]
         yaw[m] = self._carry_yaw[m]
+        self._turn_aside(mode == CARRY, ee, goal)
+        over = np.where((self._tall & (mode == CARRY))[:, None], goal[:, :2], over)
         low = (mode == CARRY) & (ee[:, 2] < carry - 0.02)
         slow = np.clip(1.0 - (carry - 0.02 - ee[:, 2]) / 0.05, 0.0, 1.0)[:, None]
         goal[low, :2] = (ee[:, :2] + slow * (over - ee[:, :2]))[low]
@@ -324,7 +280,9 @@ class ScriptedPlanner:
         yaw[m] = self._carry_yaw[m]
         goal[mode == RETREAT, 2] += 0.06
 
-        return self._command(goal - ee, jaw_rotation(yaw), ee_rotation, close)
+        action = command(self._settings, goal - ee, jaw_rotation(yaw), ee_rotation, close)
+        action[mode == FAILED, :6] = 0.0
+        return action
 
     def _transitions(self, view, ee, obj, grip, grasp_yaw, yaw_now, goal_xy, fingers) -> None:
         mode, wait = self.mode, self._wait
@@ -338,15 +296,18 @@ class ScriptedPlanner:
         mode[caught] = CARRY
         self._held[caught] = (ee - obj)[caught]
         self._carry_yaw[caught] = yaw_now[caught]
+        for w in np.flatnonzero(caught):
+            self._turn_to_goal(int(w), float(yaw_now[w]), goal_xy[w])
         lost = (closed & ~fingers) | (np.isin(mode, (CARRY, LOWER)) & ~fingers & (np.asarray(view.gripper_opening) < 0.002))
         lost |= np.isin(mode, (CARRY, LOWER)) & (np.linalg.norm(ee - obj - self._held, axis=1) > 0.04)
         for w in np.flatnonzero(lost):
             self._retry(int(w), view)
-        over = np.linalg.norm(goal_xy + self._held[:, :2] - ee[:, :2], axis=1)
+        over = np.linalg.norm(goal_xy + self._held_now(ee, obj) - ee[:, :2], axis=1)
         carry = self._carry_height()
-        arrived = (mode == CARRY) & (over < 0.03) & (ee[:, 2] > carry - 0.03)
+        turned = ~self._exact | (np.abs(self._carry_yaw - yaw_now) < _TURNED_RAD)
+        arrived = (mode == CARRY) & (over < 0.03) & (ee[:, 2] > carry - 0.03) & turned
         mode[arrived] = LOWER
-        down = (mode == LOWER) & ~arrived & (obj[:, 2] < self._goal_z + 2 * _DROP_M) & (over < 0.02)
+        down = (mode == LOWER) & ~arrived & (obj[:, 2] < self._goal_z + 2 * self._drop) & (over < 0.02)
         mode[down], wait[down] = RELEASE, 0
         releasing = (mode == RELEASE) & ~down
         wait[releasing] += 1
@@ -355,7 +316,10 @@ class ScriptedPlanner:
         mode[gone], wait[gone] = RETREAT, 0
         retreating = (mode == RETREAT) & ~gone
         wait[retreating] += 1
-        for w in np.flatnonzero(retreating & (wait > 12)):  # at rest, released, and still not what was asked: try again
+        placed = (np.linalg.norm(goal_xy - obj[:, :2], axis=1) < _PLACED_M) & (np.abs(obj[:, 2] - self._goal_z) < _PLACED_M)
+        for w in np.flatnonzero(retreating & ~self._last & placed & (wait > _BETWEEN_STEPS)):
+            self._begin(int(w), int(self._number[w]) + 1, view)
+        for w in np.flatnonzero(retreating & (mode == RETREAT) & (wait > 12)):  # at rest, released, and still not what was asked: try again
             self._retry(int(w), view)
 
     def _retry(self, w: int, view: WorldView) -> None:
@@ -366,15 +330,3 @@ class ScriptedPlanner:
             return
         self.mode[w] = APPROACH
         self._choose(w, view)
-
-    def _command(self, offset: np.ndarray, rotation: np.ndarray, ee_rotation: np.ndarray, close: np.ndarray) -> np.ndarray:
-        settings = self._settings
-        move = settings.gain * offset / POSITION_SCALE_M
-        length = np.linalg.norm(move, axis=1, keepdims=True)
-        move = move * np.minimum(1.0, settings.speed / np.maximum(length, 1e-9))
-        turn = settings.gain * control.rotation_error(rotation, ee_rotation) / ROTATION_SCALE_RAD
-        size = np.linalg.norm(turn, axis=1, keepdims=True)
-        turn = turn * np.minimum(1.0, settings.speed / np.maximum(size, 1e-9))
-        action = np.concatenate([move, turn, np.where(close, 1.0, -1.0)[:, None]], 1)
-        action[self.mode == FAILED, :6] = 0.0
-        return np.clip(action, -1.0, 1.0)

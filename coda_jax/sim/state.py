@@ -9,7 +9,8 @@ import numpy as np
 
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import CompiledScene, contact_sensors
-from coda_jax.types import FIXTURE_SLOTS, FREE_SLOTS, TOKENS, Array, WorldView
+from coda_jax.sim.joint import JointReader
+from coda_jax.types import ARTICULATED_TOKEN, FIXTURE_SLOTS, FREE_SLOTS, TOKENS, Array, WorldView
 
 ARM_Q = 9  # seven joints and two fingers come first in qpos and qvel
 
@@ -32,30 +33,37 @@ def rotation_matrices(quat: Array) -> Array:
 
 
 @functools.cache
-def _contact_places(bucket: Bucket) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where each contact sensor goes: flat places in finger_contact [o * 2] and in contact [o * (o + 1)] (and the mirrored one)."""
+def _contact_places(bucket: Bucket) -> tuple[list[int], list[int], list[tuple[list[int], list[int]]]]:
+    """Which sensors are of fingers and where they go, flat places in finger_contact [o * 2]; the same of pairs and contact [o * (o + 1)],
+    once for the slots, then for an articulated thing's base and its link, which share a token."""
     token = {f"o{i}": i for i in range(FREE_SLOTS)} | {f"f{i}": FREE_SLOTS + i for i in range(FIXTURE_SLOTS)} | {"table": TOKENS}
-    fingers, direct, mirrored = [], [], []
-    for name, _, _ in contact_sensors(bucket):
+    token |= dict.fromkeys(("base", "link"), ARTICULATED_TOKEN)
+    of_fingers, fingers = [], []
+    pairs: dict[str, tuple[list[int], list[int]]] = {}
+    for sensor, (name, _, _) in enumerate(contact_sensors(bucket)):
         a, b = name.split("_")
         if b in ("left", "right"):
+            of_fingers.append(sensor)
             fingers.append(token[a] * 2 + (b == "right"))
         else:
-            i, j = token[a], token[b]
-            direct.append(i * (TOKENS + 1) + j)
-            mirrored.append(j * (TOKENS + 1) + i if j < TOKENS else direct[-1])
-    return np.array(fingers), np.array(direct), np.array(mirrored)
+            sensors, places = pairs.setdefault(b if b in ("base", "link") else "", ([], []))
+            sensors.append(sensor)
+            places.append(token[a] * (TOKENS + 1) + token[b])
+    return of_fingers, fingers, list(pairs.values())
 
 
 def contacts(bucket: Bucket, sensordata: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(finger_contact [b, o, 2], contact [b, o, o + 1]) bool, from the bucket's contact sensors [b, s]."""
     found = sensordata > 0
     b = found.shape[0]
-    fingers, direct, mirrored = _contact_places(bucket)
+    of_fingers, fingers, pairs = _contact_places(bucket)
     finger_contact, contact = np.zeros((b, TOKENS * 2), bool), np.zeros((b, TOKENS * (TOKENS + 1)), bool)
-    finger_contact[:, fingers] = found[:, : len(fingers)]
-    contact[:, direct] = contact[:, mirrored] = found[:, len(fingers) :]
-    return finger_contact.reshape(b, TOKENS, 2), contact.reshape(b, TOKENS, TOKENS + 1)
+    finger_contact[:, fingers] = found[:, of_fingers]
+    for sensors, places in pairs:
+        contact[:, places] |= found[:, sensors]
+    contact = contact.reshape(b, TOKENS, TOKENS + 1)
+    contact[:, :, :TOKENS] |= contact[:, :, :TOKENS].swapaxes(1, 2)
+    return finger_contact.reshape(b, TOKENS, 2), contact
 
 
 class ViewBuilder:
@@ -69,6 +77,9 @@ class ViewBuilder:
         self._present = np.stack([s.present for s in scenes])
         self._fixture_pos = np.stack([s.fixture_pos for s in scenes])
         self._fixture_quat = np.stack([s.fixture_quat for s in scenes])
+        self._joints = JointReader([s.joint for s in scenes])
+        self._range = np.zeros((len(scenes), TOKENS, 2), np.float32)
+        self._range[:, ARTICULATED_TOKEN] = self._joints.range
 
     def build(self, qpos, qvel, sensordata, ee_pos, ee_quat, control_step, start: WorldView | None) -> WorldView:
         """The view of a moment; ``start`` is the view at the reset, whose poses become pos0 and quat0 (None: this is the reset)."""
@@ -76,12 +87,18 @@ class ViewBuilder:
         pos, quat = np.zeros((b, TOKENS, 3)), np.zeros((b, TOKENS, 4))
         quat[:, :, 0] = 1.0
         linvel, angvel = np.zeros((b, TOKENS, 3)), np.zeros((b, TOKENS, 3))
-        free_q = qpos[:, ARM_Q:].reshape(b, n, 7)
-        free_v = qvel[:, ARM_Q:].reshape(b, n, 6)
+        free_q = qpos[:, ARM_Q : ARM_Q + 7 * n].reshape(b, n, 7)
+        free_v = qvel[:, ARM_Q : ARM_Q + 6 * n].reshape(b, n, 6)
         pos[:, :n], quat[:, :n], linvel[:, :n] = free_q[:, :, :3], free_q[:, :, 3:], free_v[:, :, :3]
         # A free joint's angular velocity is given in the body's frame.
         angvel[:, :n] = (rotation_matrices(free_q[:, :, 3:]) @ free_v[:, :, 3:, None])[..., 0]
         pos[:, FREE_SLOTS:], quat[:, FREE_SLOTS:] = self._fixture_pos, self._fixture_quat
+        articulation = np.zeros((b, TOKENS), np.float32)
+        if self.bucket.articulated:
+            moved, jointed = self._joints.read(qpos[:, -1], qvel[:, -1]), self._joints.moves
+            for field, values in zip((pos, quat, linvel, angvel), moved, strict=True):
+                field[jointed, ARTICULATED_TOKEN] = values[jointed]
+            articulation[jointed, ARTICULATED_TOKEN] = qpos[jointed, -1]
         absent = ~self._present
         pos[absent], linvel[absent], angvel[absent] = 0.0, 0.0, 0.0
         quat[absent] = (1.0, 0.0, 0.0, 0.0)
@@ -98,8 +115,8 @@ class ViewBuilder:
             half_extent=self._half_extent,
             cavity_pos=self._cavity_pos,
             cavity_half=self._cavity_half,
-            articulation=np.zeros((b, TOKENS), np.float32),
-            articulation_range=np.zeros((b, TOKENS, 2), np.float32),
+            articulation=articulation,
+            articulation_range=self._range,
             finger_contact=finger_contact,
             contact=contact,
             present=self._present,

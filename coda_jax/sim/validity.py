@@ -11,6 +11,7 @@ from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.bucket import Bucket
+from coda_jax.sim.checks.joint import joint_failures
 from coda_jax.sim.checks.overlap import overlap_failures
 from coda_jax.sim.checks.plain import plain_failures
 from coda_jax.sim.checks.reach import reach_failures
@@ -44,7 +45,7 @@ def check(specs: Sequence[SceneSpec], catalogue: Catalogue, settings: ValiditySe
     """Check scenes in batches of ``settings.worlds`` of one bucket; one report per spec, in their order.
 
     A scene whose objects overlap, each other or the table, is not settled: what it would do means nothing. The checks of names and
-    reach read the goal as a relation between two objects (scenes/families.py).
+    reach read the goals as relations between two objects (scenes/families/).
     """
     found: list[list[Failure]] = [[] for _ in specs]
     by_bucket: dict[Bucket, list[tuple[int, _Job]]] = {}
@@ -68,6 +69,7 @@ def check(specs: Sequence[SceneSpec], catalogue: Catalogue, settings: ValiditySe
 def _check_batch(bucket: Bucket, jobs: Sequence[_Job], scratch: mujoco.MjData, settings: ValiditySettings) -> None:
     for job, unreachable in zip(jobs, reach_failures([j.scene.spec for j in jobs], [j.assets for j in jobs], settings), strict=True):
         job.failures.extend(plain_failures(job.scene.spec, job.assets, settings))
+        job.failures.extend(joint_failures(job.scene.spec, job.assets))
         job.failures.extend(overlap_failures(job.scene, job.assets, scratch, settings))
         job.failures.extend(unreachable)
     apart = [j for j in jobs if not any(f.check in ("penetration", "table") for f in j.failures)]

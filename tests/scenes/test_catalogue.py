@@ -21,7 +21,7 @@ from coda_jax.scenes.shapes.build import (
 
 ALL = tuple(Catalogue.all())
 OBJECTS = [a for a in ALL if a.kind == "object"]
-FIXTURES = [a for a in ALL if a.kind != "object"]
+FIXTURES = [a for a in ALL if a.kind in ("support", "container")]
 
 
 def test_assemble_by_hand():

@@ -52,13 +52,14 @@ def base_success(cases: Sequence[Case], failed: Case) -> Outcome | None:
 
 
 def missed_margin(outcome: Outcome) -> list[Any] | None:
-    """[name, value, step, threshold, unit] of the failed phase's quantity; None where it was reached, though not with what else the
-    phase asks for."""
+    """[name, value, step, threshold, unit] of the failed phase's quantity, of the first goal that missed it; None where it was reached,
+    though not with what else the phase asks for."""
     for margin in margins(outcome.trial.spec):
         measured = outcome.margins.get(margin.name)
         if margin.phase == outcome.phase and measured is not None:
             reached = measured.value <= measured.threshold if margin.best == "smallest" else measured.value >= measured.threshold
-            return None if reached else [margin.name, measured.value, measured.step, measured.threshold, measured.unit]
+            if not reached:
+                return [margin.name, measured.value, measured.step, measured.threshold, measured.unit]
     return None
 
 
@@ -109,9 +110,10 @@ def _key(outcome: Outcome) -> tuple[str, int]:
 
 def _replayed(run: Run, outcomes: Sequence[Outcome]) -> dict[tuple[str, int], Trajectory]:
     # the worlds of every other native simulator of the run: another number would compile its predicates again
-    sim = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.train))
+    sim = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.config, run.train))
     recorded = {_key(o): o for o in outcomes}
-    jobs = [(episode_of(o.trial.spec, run.config.horizon, o.trial.key), o.actions) for o in recorded.values()]
+    horizon = parts.horizon_of(run.config)
+    jobs = [(episode_of(o.trial.spec, horizon(o.trial.spec), o.trial.key), o.actions) for o in recorded.values()]
     found = {(t.episode.spec.scene_id, t.episode.key[1]): t for t in replay(sim, jobs)}
     return {key: t for key, t in found.items() if t.success == recorded[key].success and len(t.qpos) == recorded[key].steps}
 
@@ -122,7 +124,7 @@ def _write(run: Run, file: str, trajectory: Trajectory, closest: int | None) -> 
     if closest is not None:
         steps = np.union1d(steps, [min(closest, len(trajectory.qpos)) - 1])
     spec = trajectory.episode.spec
-    scene = compile_scene(spec, run.everything, parts.training_bucket(run.train))
+    scene = compile_scene(spec, run.everything, parts.training_bucket(run.config, run.train))
     frames = render(scene.model, trajectory.qpos[steps], FRONT, height=films.HEIGHT, width=films.WIDTH, threads=run.config.sim.threads)
     captions = [f"{step + 1} closest" if step + 1 == closest else f"{step + 1}" for step in steps]
     write_strip(Path(run.folder / file), film_strip(frames, captions, title=spec.task.instruction, success=trajectory.success))

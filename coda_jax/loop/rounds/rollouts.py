@@ -30,7 +30,7 @@ class Rollouts:
 
     def __init__(self, run: Run, params: Params, task: str = "evaluate"):
         self._run = run
-        bucket = parts.training_bucket(run.train)
+        bucket = parts.training_bucket(run.config, run.train)
         self._base = parts.simulator(run.config, run.everything, bucket)
         self.sim, self._policy_fn = evaluation.acting(
             parts.policy_of(run.config), params, self._base, run.everything, guides.guide_of(run, task)
@@ -70,7 +70,7 @@ class Rollouts:
             self._policy_fn,
             self._run.encoder.encode,
             config.evaluate.executed,
-            config.horizon,
+            parts.horizon_of(config),
             key,
             done,
             record,

@@ -26,7 +26,16 @@ def edited_factors(before: SceneSpec, after: SceneSpec) -> tuple[str, ...]:
 
 def _same_places(before: SceneSpec, after: SceneSpec) -> bool:
     def flat(p: Placement) -> tuple:
-        return p.object, round(p.pos_m[0], 6), round(p.pos_m[1], 6), round(p.yaw_rad, 6), p.support, p.region, round(p.clearance_m, 6)
+        return (
+            p.object,
+            round(p.pos_m[0], 6),
+            round(p.pos_m[1], 6),
+            round(p.yaw_rad, 6),
+            p.support,
+            p.region,
+            round(p.clearance_m, 6),
+            p.opening,
+        )
 
     a, b = before.spatial, after.spatial
     if a.layout != b.layout or [flat(p) for p in a.placements] != [flat(p) for p in b.placements]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.edits import attributes, spatial, task
+from coda_jax.scenes.edits import attributes, joints, spatial, task, task_parts
 from coda_jax.scenes.edits.lock import require_lock
 from coda_jax.scenes.edits.record import OBSERVATIONS, EditError, Request, Verb
 from coda_jax.scenes.edits.room import trouble
@@ -21,11 +22,12 @@ from coda_jax.scenes.tabletop import Tabletop
 _SEEN = frozenset(OBSERVATIONS)
 
 
-def _verb(factor, name, needs, measure, rises, what, apply, discrete=False) -> Verb:
-    return Verb(name, factor, needs, _SEEN, measure, rises, discrete, what, apply)
+def _verb(factor, name, needs, measure, rises, what, apply, discrete=False, of=()) -> Verb:
+    return Verb(name, factor, needs, _SEEN, measure, rises, discrete, what, apply, frozenset(of))
 
 
 _TARGET, _BOTH = ("target",), ("target", "reference")
+_PARTS, _JOINT = ("put_inside", "stack_insert"), ("articulated",)
 _VERBS = (
     _verb(
         "spatial",
@@ -64,6 +66,16 @@ _VERBS = (
     ),
     _verb("spatial", "clutter_reference", _BOTH, "crowd_reference", True, "the same round the reference", spatial.clutter_reference, True),
     _verb("spatial", "reach", _TARGET, "reach_margin_m", False, "distance from the edge of the reach, from now to 0 m", spatial.reach),
+    _verb(
+        "spatial",
+        "initial_opening",
+        _TARGET,
+        "opening_to_go",
+        True,
+        "opening at the start, from now to the far end of the range",
+        joints.initial_opening,
+        of=_JOINT,
+    ),
     _verb("attributes", "size", _TARGET, "target_scale", True, "scale, from now to 1.38 or a grasp of 0.068 m", attributes.size),
     _verb(
         "attributes", "mass", _TARGET, "target_mass_kg", True, "mass, from now to 0.6 kg or 2800 kg/m3, in equal ratios", attributes.mass
@@ -87,10 +99,75 @@ _VERBS = (
         attributes.colour,
         True,
     ),
+    _verb(
+        "attributes",
+        "joint_stiffness",
+        _TARGET,
+        "joint_stiffness",
+        True,
+        "spring that closes, from now to 0.6 of the friction at the end of the range",
+        joints.joint_stiffness,
+        of=_JOINT,
+    ),
+    _verb(
+        "attributes",
+        "joint_damping",
+        _TARGET,
+        "joint_damping",
+        True,
+        "damping, from now to 45 N s/m at the handle, in equal ratios",
+        joints.joint_damping,
+        of=_JOINT,
+    ),
+    _verb(
+        "attributes",
+        "joint_friction",
+        _TARGET,
+        "joint_friction",
+        True,
+        "friction, from now to 4.5 N at the handle, in equal ratios",
+        joints.joint_friction,
+        of=_JOINT,
+    ),
+    _verb(
+        "attributes",
+        "handle_size",
+        _TARGET,
+        "grasp_width_m",
+        False,
+        "handle, from now to half its asset's or 0.008 m",
+        joints.handle_size,
+        of=_JOINT,
+    ),
+    _verb(
+        "attributes", "opening_range", _TARGET, "joint_range", False, "range, from now to half its asset's", joints.opening_range, of=_JOINT
+    ),
     _verb("attributes", "instance", _TARGET, "", True, "other training instances, by difference in size", attributes.instance, True),
     _verb("task", "target_swap", _TARGET, "", True, "other free objects, by lookalikes and room", task.target_swap, True),
     _verb("task", "goal_swap", _BOTH, "", True, "other trained goals: same relation, then others; near, then far", task.goal_swap, True),
     _verb("task", "paraphrase", _TARGET, "", True, "other training templates, by words in common", task.paraphrase, True),
+    _verb(
+        "attributes",
+        "opening",
+        _BOTH,
+        "reference_scale",
+        False,
+        "scale of the container or socket, from now to the least in which everything fits",
+        task_parts.opening,
+        of=_PARTS,
+    ),
+    _verb("task", "subgoal", _BOTH, "goals", True, "one thing more to move, near, then far", task_parts.subgoal, True, of=_PARTS),
+    _verb("task", "order", _BOTH, "", True, "other orders of the same things", task_parts.order, True, of=_PARTS),
+    _verb(
+        "task",
+        "tolerance",
+        _BOTH,
+        "goal_tolerance_m",
+        False,
+        "largest distance of a peg from its axis, from now to 0.002 m",
+        task_parts.tolerance,
+        of=("stack_insert",),
+    ),
 )
 VERBS: dict[str, Verb] = {v.name: v for v in _VERBS}
 
@@ -104,6 +181,11 @@ def verb(name: str) -> Verb:
     if name not in VERBS:
         raise EditError(f"unknown verb {name!r}: use one of {', '.join(VERBS)}")
     return VERBS[name]
+
+
+def verbs_of(families_: Collection[str], factor: str) -> list[str]:
+    """Names of a factor's verbs that can edit scenes of any of the families, in the order of VERBS."""
+    return [v.name for v in VERBS.values() if v.factor == factor and (not v.families or v.families & set(families_))]
 
 
 def apply_edit(spec: SceneSpec, verb_name: str, binding: Mapping[str, str], magnitude: float, seed: int, catalogue: Catalogue) -> SceneSpec:
@@ -123,6 +205,8 @@ def apply_edit(spec: SceneSpec, verb_name: str, binding: Mapping[str, str], magn
     chosen = verb(verb_name)
     if isinstance(magnitude, bool) or not math.isfinite(magnitude) or not 0 <= magnitude <= 1:
         raise EditError(f"magnitude of {verb_name}: must be between 0 and 1, not {magnitude}")
+    if chosen.families and spec.task.family not in chosen.families:
+        raise EditError(f"{verb_name} edits scenes of {' and '.join(sorted(chosen.families))}, not of {spec.task.family}: use another verb")
     _check_binding(spec, chosen, binding)
     refuse_held_out(spec, catalogue)
     if magnitude == 0:
@@ -144,13 +228,16 @@ def _check_binding(spec: SceneSpec, chosen: Verb, binding: Mapping[str, str]) ->
         raise EditError(f"{chosen.name} needs the roles {', '.join(chosen.needs)}: bind {' and '.join(missing)} to an object")
     if unknown := [n for n in binding.values() if n not in spec.object_ids]:
         raise EditError(f"the scene has no object {unknown[0]}: bind one of {', '.join(spec.object_ids)}")
-    if len(set(binding.values())) < len(binding):
-        raise EditError(f"the binding {dict(binding)} gives one object two roles: bind distinct objects")
     try:
-        goal = families.read_goal(spec)
+        goals = families.read_goals(spec)
     except ValueError as error:
         raise EditError(str(error)) from None
-    for role, own in (("target", goal.target), ("reference", goal.reference)):
+    alone = goals[0].target == goals[0].reference and binding.get("target") == binding.get("reference")
+    if len(set(binding.values())) < len(binding) - (alone and "target" in binding):
+        raise EditError(f"the binding {dict(binding)} gives one object two roles: bind distinct objects")
+    if alone and "reference" in chosen.needs and chosen.factor == "spatial":
+        raise EditError(f"{goals[0].target} is moved to no other object: use a verb that needs no reference")
+    for role, own in (("target", goals[0].target), ("reference", goals[0].reference)):
         if binding.get(role, own) != own:
             raise EditError(
                 f"the {role} of this scene's task is {own}, not {binding[role]}: bind {role} to {own}, or use a task verb first"
@@ -159,7 +246,7 @@ def _check_binding(spec: SceneSpec, chosen: Verb, binding: Mapping[str, str]) ->
     if "obstacle" in chosen.needs and kinds[binding["obstacle"]] != "object":
         raise EditError(f"{binding['obstacle']} is fixed and cannot be moved: bind a free object as the obstacle")
     extra = [r for r in chosen.needs if r not in ("target", "reference")]
-    if used := [r for r in extra if binding[r] in (goal.target, goal.reference)]:
+    if used := [r for r in extra if binding[r] in {n for g in goals for n in (g.target, g.reference)}]:
         raise EditError(f"{binding[used[0]]} is the task's own: bind another object as the {used[0]}")
 
 
@@ -167,8 +254,12 @@ def _check_ranges(spec: SceneSpec, who: str) -> None:
     for p in spec.spatial.placements:
         for field, value in zip(("x", "y", "z", "yaw_rad", "clearance_m"), (*p.pos_m, p.yaw_rad, p.clearance_m), strict=True):
             _within(f"{p.object}.{field}", field, value, who)
+        if p.opening is not None:
+            _within(f"{p.object}.opening", "opening", p.opening, who)
     for o in spec.attributes.objects:
-        for field, value in (("scale", o.scale), ("mass_kg", o.mass_kg), ("friction", o.friction)):
+        joint = [] if o.articulation is None else dataclasses.asdict(o.articulation).items()
+        stated = [("joint_friction" if f == "friction" else f, v) for f, v in joint]
+        for field, value in (("scale", o.scale), ("mass_kg", o.mass_kg), ("friction", o.friction), *stated):
             _within(f"{o.object}.{field}", field, value, who)
 
 
@@ -186,7 +277,7 @@ def usual_bindings(spec: SceneSpec, verb_name: str, binding: Mapping[str, str] |
     open_roles = [r for r in needs if r not in base]
     if not open_roles:
         return [{r: base[r] for r in needs}]
-    taken = {top.goal.target, top.goal.reference}
+    taken = set(top.task_objects)
     names = top.free if "obstacle" in open_roles else spec.object_ids
     near = sorted((n for n in names if n not in taken), key=lambda n: (top.distance(n, top.goal.target), n))
     return [{r: base.get(r, n) for r in needs} for n in near]

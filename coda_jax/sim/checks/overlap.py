@@ -13,7 +13,7 @@ from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.placement import Footprint, footprint, gap
 from coda_jax.sim.checks.record import Failure, ValiditySettings
 from coda_jax.sim.compile import CompiledScene
-from coda_jax.types import FIXTURE_SLOTS, FREE_SLOTS
+from coda_jax.types import ARTICULATED_TOKEN, FIXTURE_SLOTS, FREE_SLOTS
 
 _CLEAR_M = 0.002  # gap that a suggested move leaves
 _LONGEST_MOVE_M = 0.5
@@ -31,6 +31,8 @@ def _deepest(scene: CompiledScene, data: mujoco.MjData) -> dict[tuple[str, str],
     """Deepest overlap of every pair of things but the table, which the bounding boxes answer for."""
     model = scene.model
     names = {f"o{t}" if t < FREE_SLOTS else f"f{t - FREE_SLOTS}": name for name, t in scene.index.items()}
+    if scene.joint.moves:
+        names |= dict.fromkeys(("base", "link"), names.pop(f"f{ARTICULATED_TOKEN - FREE_SLOTS}"))
     of_body = [names.get(model.body(i).name, "gripper") for i in range(model.nbody)]
     hits: dict[tuple[str, str], _Hit] = {}
 
@@ -50,9 +52,10 @@ def _deepest(scene: CompiledScene, data: mujoco.MjData) -> dict[tuple[str, str],
         if table not in (first, second):
             add(first, second, float(depth), pos.copy(), frame[:3].copy())
     # Fixtures are static and never collide in the simulation, so their distance is measured.
-    fixtures = [[g for g in range(model.ngeom) if of_body[model.geom_bodyid[g]] == names.get(f"f{i}")] for i in range(FIXTURE_SLOTS)]
+    fixed = [name for name, token in scene.index.items() if token >= FREE_SLOTS]
+    fixtures = [[g for g in range(model.ngeom) if of_body[model.geom_bodyid[g]] == name] for name in fixed]
     segment = np.zeros(6)
-    for first, second in itertools.product(*fixtures):
+    for first, second in itertools.product(*fixtures) if len(fixtures) == FIXTURE_SLOTS else ():
         if model.geom_contype[first] & 1 and model.geom_contype[second] & 1:
             depth = -mujoco.mj_geomDistance(model, data, first, second, 0.0, segment)
             apart = segment[3:] - segment[:3]

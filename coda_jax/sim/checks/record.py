@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-CHECKS = ("compile", "names", "workspace", "table", "scale", "penetration", "reach", "settle", "success")
+CHECKS = ("compile", "names", "workspace", "table", "scale", "joint", "penetration", "reach", "settle", "success")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +31,7 @@ class ValiditySettings:
     penetration_m: deepest overlap, and deepest a bounding box may reach below the table. pedestal_m: how high above the table a
     fixture may stand, as on a pedestal. settle_s: physics time before the looks at settle_move_m (of the centre), settle_tilt_rad (of
     the upright axis) and settle_speed_m_s.
+    settle_opening: share of its range by which a joint may creep.
     density_kg_m3, scale, longest_m (longest side of a free object): plausible ranges. jaw_m: widest grasp the jaws take.
     workspace_x_m, workspace_y_m: where centres may stand. reach_m, reach_rad: largest error of the arm's solution at a waypoint.
     """
@@ -43,6 +44,7 @@ class ValiditySettings:
     settle_move_m: float
     settle_tilt_rad: float
     settle_speed_m_s: float
+    settle_opening: float
     density_kg_m3: tuple[float, float]
     scale: tuple[float, float]
     longest_m: tuple[float, float]

@@ -10,12 +10,13 @@ import numpy as np
 
 from coda_jax.programs import expressions
 from coda_jax.programs.verifier import nu
+from coda_jax.scenes import families
 from coda_jax.sim import panda
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.checks.record import Failure, ValiditySettings
 from coda_jax.sim.compile import CompiledScene
 from coda_jax.sim.state import ViewBuilder, rotation_matrices
-from coda_jax.types import FREE_SLOTS, TIMESTEP_S, WorldView
+from coda_jax.types import ARTICULATED_TOKEN, FREE_SLOTS, TIMESTEP_S, WorldView
 
 
 def settled_view(bucket: Bucket, scenes: Sequence[CompiledScene], settings: ValiditySettings) -> tuple[WorldView, np.ndarray]:
@@ -45,6 +46,8 @@ def settle_failures(scene: CompiledScene, view: WorldView, world: int, diverged:
         yield Failure("settle", "", "", 0.0, "", f"the physics of scene {scene.spec.scene_id} diverges: move overlapping objects apart")
         return
     for name, token in scene.index.items():
+        if token == ARTICULATED_TOKEN and scene.joint.moves:
+            yield from _crept(scene, name, float(view.articulation[world, token]), settings)
         if token >= FREE_SLOTS:
             continue
         place = scene.spec.placement(name)
@@ -71,6 +74,16 @@ def settle_failures(scene: CompiledScene, view: WorldView, world: int, diverged:
             yield Failure("settle", name, place.support, speed, "m/s", message)
 
 
+def _crept(scene: CompiledScene, name: str, value: float, settings: ValiditySettings) -> Iterator[Failure]:
+    share = (value - scene.joint.start) / scene.joint.high
+    if abs(share) > settings.settle_opening:
+        message = (
+            f"the joint of {name} moves by {share:+.2f} of its range when left alone: "
+            "give it less stiffness or more friction, and free it from what touches it"
+        )
+        yield Failure("settle", name, "", abs(share), "share", message)
+
+
 def _round(scene: CompiledScene, token: int) -> bool:
     a, b, c = scene.half_extent[token]
     body = scene.model.body(f"o{token}")
@@ -83,14 +96,16 @@ def goals_at_start(scenes: Sequence[CompiledScene], view: WorldView, settings: V
     tables, results = [], []
     for scene in scenes:
         failures: list[Failure] = []
-        targets = scene.spec.with_role("target")
+        targets, family = scene.spec.with_role("target"), scene.spec.task.family
+        most = families.get(family).most_targets if family in families.names() else 1
         table = expressions.encode((), scene.index)
-        if len(targets) != 1:
-            message = f"{len(targets)} targets ({', '.join(targets)}): give exactly one object the role target"
+        if not 1 <= len(targets) <= most:
+            allowed = "exactly one object" if most == 1 else f"1 to {most} objects"
+            message = f"{len(targets)} targets ({', '.join(targets)}): give {allowed} the role target"
             failures.append(Failure("success", "", "", float(len(targets)), "objects", message))
         else:
             try:
-                table = expressions.encode((nu(scene.spec.task.goal, targets[0]),), scene.index)
+                table = expressions.encode((nu(scene.spec.task.goal, *targets),), scene.index)
             except expressions.ExpressionError as error:
                 failures.append(Failure("success", targets[0], "", 0.0, "", f"the goal cannot be read: {error}"))
         tables.append(table)
