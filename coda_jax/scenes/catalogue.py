@@ -38,6 +38,11 @@ def catalogue_hash() -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:16]
 
 
+def category_split(name: str) -> str:
+    """Split of a category; "train" for one that is not of the table, as of a user's own asset."""
+    return CATEGORIES[name].split if name in CATEGORIES else "train"
+
+
 class Catalogue:
     """Assets by id. ``Catalogue("train")`` is what engines see; ``Catalogue.all()`` is for evaluation, compiling and refusal."""
 
@@ -75,9 +80,10 @@ class Catalogue:
             f"unknown asset {asset_id!r}: nearest ids are {', '.join(near)}; categories here: {', '.join(self.categories())}"
         )
 
-    def categories(self, kind: str | None = None) -> tuple[str, ...]:
-        """Names of the categories with an asset here, in table order; of one kind if given."""
-        return tuple(dict.fromkeys(a.category for a in self if kind is None or a.kind == kind))
+    def categories(self, kind: str | None = None, affordance: str | None = None) -> tuple[str, ...]:
+        """Names of the categories with an asset here, in table order; of one kind, and with one affordance, if given."""
+        fitting = (a for a in self if kind in (None, a.kind) and (affordance is None or affordance in a.affordances))
+        return tuple(dict.fromkeys(a.category for a in fitting))
 
     def instances(self, category: str) -> tuple[Asset, ...]:
         """Assets of one category.

@@ -15,7 +15,7 @@ import numpy as np
 from coda_jax.scenes import families, language
 from coda_jax.scenes.arrange import Arranger, Item, Placed, Rejected
 from coda_jax.scenes.assets import Asset
-from coda_jax.scenes.catalogue import CATEGORIES, Catalogue
+from coda_jax.scenes.catalogue import Catalogue, category_split
 from coda_jax.scenes.layouts import Layout, layouts
 from coda_jax.scenes.program import to_program
 from coda_jax.scenes.spec import (
@@ -37,6 +37,7 @@ SCALE_RANGE = (0.96, 1.04)
 MASS_SHARE = (0.85, 1.15)
 FRICTION_RANGE = (0.9, 1.1)
 OTHERS_WEIGHTS = {1: 0.3, 2: 0.3, 3: 0.25, 4: 0.15}
+_USES = {"object": "graspable", "support": "supports", "container": "contains"}  # what a thing of each kind must afford to be drawn
 TWO_FIXTURES = 0.85  # share of scenes with a second candidate for the reference
 
 
@@ -117,12 +118,13 @@ class _Author:
         return self.content_
 
     def _categories(self, kind: str, split: str) -> tuple[str, ...]:
-        return tuple(c.name for c in CATEGORIES.values() if c.kind == kind and c.split == split)
+        use = _USES[kind]
+        return tuple(c for c in self.catalogue.categories(kind, use) if category_split(c) == split)
 
     def _item(self, category: str, role: str, colour: str | None) -> Item:
         rng = self.rng
-        held_out = CATEGORIES[category].split != "train"
-        split = CATEGORIES[category].split if held_out else self.recipe.instances
+        own = category_split(category)
+        split = self.recipe.instances if own == "train" else own
         asset = _choice(rng, [a for a in self.catalogue.instances(category) if a.split == split])
         free_colours = [c for c in asset.colours if (c, category) not in self.used]
         colour = colour if colour in free_colours else _choice(rng, free_colours)

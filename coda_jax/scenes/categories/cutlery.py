@@ -37,28 +37,29 @@ def spoon(p: Mapping[str, float]) -> Shape:
     """Handle and an oval bowl."""
     width, half, height = _handle(p)
     bowl, low = p["bowl"], height * 0.4
-    oval = ellipsoid(bowl * 0.7, bowl, low, y=bowl * 0.9, z=low)
+    oval = ellipsoid(bowl * 0.75, bowl, low, y=bowl * 0.9, z=low)
     return Shape((box(width / 2, half, height / 2, y=-half, z=height / 2), oval), _across_handle(width, height, -half * 0.55))
 
 
 def knife(p: Mapping[str, float]) -> Shape:
-    """Handle and a long thin blade that lies flat, with a slanted tip."""
+    """Handle, guard, and a long thin blade that lies flat and narrows in two steps towards its tip."""
     width, half, height = _handle(p)
     blade, low = p["blade"], 0.003
-    flat = box(width * 0.55, blade / 2, low, y=blade / 2, z=low)
-    tip = box(width * 0.3, 0.007, low, x=-width * 0.25, y=blade + 0.006, z=low)
-    return Shape((box(width / 2, half, height / 2, y=-half, z=height / 2), flat, tip), _across_handle(width, height, -half * 0.7))
+    steps = tuple(
+        box(width * wide, blade * 0.22, low, x=-width * (0.6 - wide), y=blade * (0.22 + 0.4 * i), z=low)
+        for i, wide in enumerate((0.6, 0.42, 0.22))
+    )
+    guard = box(width * 0.7, 0.003, height * 0.4, y=0.002, z=height * 0.4)
+    return Shape((box(width / 2, half, height / 2, y=-half, z=height / 2), guard, *steps), _across_handle(width, height, -half * 0.7))
 
 
 def spatula(p: Mapping[str, float]) -> Shape:
-    """Handle, a thin neck and a broad flat blade with two slits."""
+    """Handle, a thin neck and a broad flat blade that is as wide as it is long."""
     width, half, height = _handle(p)
-    blade, low = p["blade"], 0.004
+    side, low = p["blade"] / 2, 0.004
     neck = box(0.005, 0.011, low, y=0.011, z=low)
-    strips = tuple(box(blade * 0.14, blade * 0.6, low, x=i * blade * 0.36, y=0.022 + blade * 0.6, z=low) for i in (-1, 0, 1))
-    bridge = box(blade * 0.5, 0.005, low, y=0.022, z=low)
     handle = box(width / 2, half, height / 2, y=-half, z=height / 2)
-    return Shape((handle, neck, bridge, *strips), _across_handle(width, height, -half * 0.45))
+    return Shape((handle, neck, box(side, side, 0.003, y=0.02 + side, z=0.003)), _across_handle(width, height, -half * 0.45))
 
 
 CATEGORIES = (
@@ -69,17 +70,17 @@ CATEGORIES = (
     ),
     Category(
         "spoon", "object", "train", spoon, 900,
-        (("width", 0.017, 0.022), ("length", 0.068, 0.085), ("height", 0.017, 0.022), ("bowl", 0.02, 0.026)),
+        (("width", 0.017, 0.022), ("length", 0.068, 0.085), ("height", 0.017, 0.022), ("bowl", 0.023, 0.029)),
         ("graspable",),
     ),
     Category(
         "knife", "object", "validation", knife, 900,
-        (("width", 0.018, 0.023), ("length", 0.065, 0.08), ("height", 0.018, 0.022), ("blade", 0.045, 0.06)),
+        (("width", 0.018, 0.023), ("length", 0.065, 0.08), ("height", 0.018, 0.022), ("blade", 0.05, 0.064)),
         ("graspable",),
     ),
     Category(
         "spatula", "object", "test", spatula, 800,
-        (("width", 0.018, 0.023), ("length", 0.07, 0.085), ("height", 0.018, 0.022), ("blade", 0.036, 0.046)),
+        (("width", 0.018, 0.023), ("length", 0.07, 0.085), ("height", 0.018, 0.022), ("blade", 0.046, 0.056)),
         ("graspable",),
     ),
 )  # fmt: skip

@@ -30,11 +30,11 @@ def bench(p: Mapping[str, float]) -> Shape:
 
 
 def shelf(p: Mapping[str, float]) -> Shape:
-    """A low open shelf: top and bottom boards, two sides and a back."""
-    hx, hy, height, board = p["depth"] / 2, p["length"] / 2, p["height"], 0.005
+    """A low open shelf: top and bottom boards, two sides and a back; long along x, open towards -y."""
+    hx, hy, height, board = p["length"] / 2, p["depth"] / 2, p["height"], 0.005
     rise = height / 2 - board
-    sides = tuple(box(hx, board / 2, rise, y=side * (hy - board / 2), z=height / 2) for side in (1, -1))
-    back = box(board / 2, hy - board, rise, x=hx - board / 2, z=height / 2)
+    sides = tuple(box(board / 2, hy, rise, x=side * (hx - board / 2), z=height / 2) for side in (1, -1))
+    back = box(hx - board, board / 2, rise, y=hy - board / 2, z=height / 2)
     return Shape((box(hx, hy, board / 2, z=height - board / 2), box(hx, hy, board / 2, z=board / 2), *sides, back))
 
 

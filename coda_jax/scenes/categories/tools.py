@@ -58,7 +58,7 @@ def pliers(p: Mapping[str, float]) -> Shape:
     width, legs, height, jaw = p["width"], p["legs"], p["height"], p["jaw"]
     z, lean = height / 2, 0.17
     arms = tuple(
-        box(width / 4, legs / 2, z, x=side * (width * 0.3 + legs / 2 * 0.17), y=-legs / 2 - 0.004, z=z, quat=about("z", side * lean))
+        box(width * 0.2, legs / 2, z, x=side * (width * 0.3 + legs / 2 * 0.17), y=-legs / 2 - 0.004, z=z, quat=about("z", side * lean))
         for side in (1, -1)
     )
     beak = tuple(box(width * 0.2, jaw / 2, z, x=side * width * 0.22, y=jaw / 2 + 0.006, z=z) for side in (1, -1))

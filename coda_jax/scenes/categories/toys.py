@@ -72,17 +72,14 @@ def drum(p: Mapping[str, float]) -> Shape:
 
 
 def house(p: Mapping[str, float]) -> Shape:
-    """A toy house: walls, a roof of two slopes and a chimney; gripped across the walls."""
+    """A toy house: walls, a pitched roof (a square bar on its edge, half of it inside) and a chimney; gripped across the walls."""
     width, length, walls = p["width"], p["length"], p["walls"]
     hx, hy = width / 2, length / 2
-    pitch = math.radians(40)
-    slope = hx / math.cos(pitch) / 2 + 0.003
-    roof = tuple(
-        box(slope, hy + 0.002, 0.003, x=side * hx / 2, z=walls + math.tan(pitch) * hx / 2, quat=about("y", side * pitch)) for side in (1, -1)
-    )
-    chimney = box(0.005, 0.005, 0.011, x=hx * 0.45, y=hy * 0.5, z=walls + 0.012)
-    z = max(walls * 0.55, 0.014)
-    return Shape((box(hx, hy, walls / 2, z=walls / 2), *roof, chimney), (Grasp((0.0, 0.0, z), 0.0, width), Grasp((0.0, 0.0, z), math.pi / 2, length)))
+    roof = box(hx / math.sqrt(2), hy, hx / math.sqrt(2), z=walls, quat=about("y", math.pi / 4))
+    chimney = box(0.005, 0.005, 0.011, x=hx * 0.5, y=hy * 0.5, z=walls + hx * 0.5 + 0.002)
+    z = max(walls * 0.7, 0.014)
+    grasps = (Grasp((0.0, 0.0, z), 0.0, width), Grasp((0.0, 0.0, z), math.pi / 2, length))
+    return Shape((box(hx, hy, walls / 2, z=walls / 2), roof, chimney), grasps)
 
 
 def spool(p: Mapping[str, float]) -> Shape:

@@ -35,7 +35,8 @@ def about(axis: str, angle_rad: float) -> tuple[float, float, float, float]:
     return (c, s if axis == "x" else 0.0, s if axis == "y" else 0.0, s if axis == "z" else 0.0)
 
 
-def _matrix(quat: Sequence[float]) -> tuple[Vector, Vector, Vector]:
+def rotation(quat: Sequence[float]) -> tuple[Vector, Vector, Vector]:
+    """Rows of the rotation matrix of a unit quaternion wxyz."""
     w, x, y, z = quat
     return (
         (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
@@ -45,7 +46,7 @@ def _matrix(quat: Sequence[float]) -> tuple[Vector, Vector, Vector]:
 
 
 def _half_box(p: Primitive) -> Vector:
-    rows = _matrix(p.quat_wxyz)
+    rows = rotation(p.quat_wxyz)
     a, b, c = p.size_m
     if p.shape == "sphere":
         return (a, a, a)
