@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from coda_jax.evaluation.film import write_strip
+from coda_jax.loop.view import PICTURES
 from coda_jax.programs.expressions import Expr
+from coda_jax.runtime import InputError
 from coda_jax.scenes.assets import Asset
-from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.categories import tree
 from coda_jax.scenes.spec import AttributeFactor, ObjectAttributes, Placement, Role, SceneSpec, SpatialFactor, TaskFactor
 from coda_jax.sim.bucket import FIXTURE_GEOMS, Bucket
@@ -85,3 +89,25 @@ def of_instances(catalogue: Catalogue, category: str) -> Image.Image:
     assets = catalogue.instances(category)
     sizes = [" x ".join(f"{2000 * h:.0f}" for h in a.half_extent_m) + " mm" for a in assets]
     return sheet(assets, catalogue, [a.asset_id for a in assets], [f"{s}, {a.split}" for s, a in zip(sizes, assets, strict=True)])
+
+
+def run(what: str, output: Path | None) -> None:
+    """Draw all categories (``what`` is "all") or the instances of one, and print where the picture is.
+
+    Args:
+      output: the file; None for runs/pictures/catalogue.png, or catalogue_CATEGORY.png.
+
+    Raises:
+      InputError: there is no such category, or the picture cannot be written.
+    """
+    catalogue = Catalogue.all()
+    try:
+        picture = of_categories(catalogue) if what == "all" else of_instances(catalogue, what)
+    except UnknownAsset as error:
+        raise InputError(f"--catalogue={what}: {error}, or all") from error
+    path = output or PICTURES / ("catalogue.png" if what == "all" else f"catalogue_{what}.png")
+    try:
+        write_strip(path, picture)
+    except (OSError, ValueError) as error:
+        raise InputError(f"--output={path} cannot be written: {error}") from error
+    print(f"picture: {path}")

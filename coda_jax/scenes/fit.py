@@ -50,11 +50,13 @@ def clearance_m(peg: Asset, hole: Asset) -> float:
 
 
 def _half_height(p: Primitive) -> float:
-    return {"box": p.size_m[2], "cylinder": p.size_m[1], "capsule": p.size_m[0] + p.size_m[1], "ellipsoid": p.size_m[2]}.get(p.shape, p.size_m[0])
+    return {"box": p.size_m[2], "cylinder": p.size_m[1], "capsule": p.size_m[0] + p.size_m[1], "ellipsoid": p.size_m[2]}.get(
+        p.shape, p.size_m[0]
+    )
 
 
 def fits(peg: Asset, hole: Asset) -> bool:
-    """Whether the peg is meant for the hole: it can be inserted, goes in with a play within CLEARANCE_M, and ends with its centre inside."""
+    """Whether the peg is meant for the hole: it goes in with a play within CLEARANCE_M, and its centre ends inside."""
     if "insertable" not in peg.affordances or "receives" not in hole.affordances:
         return False
     low, high = CLEARANCE_M

@@ -12,7 +12,6 @@ from coda_jax.scenes.shapes.build import (
     about,
     box,
     box_grasps,
-    grip_height,
     lying_capsule,
     lying_cylinder,
     round_grasps,
@@ -55,9 +54,7 @@ def car(p: Mapping[str, float]) -> Shape:
     width, length, body, wheel = p["width"], p["length"], p["body"], p["wheel"]
     hx, hy = width / 2, length / 2
     low = wheel * 0.8
-    wheels = tuple(
-        lying_cylinder(wheel, 0.003, sx * (hx - 0.003), sy * hy * 0.6, wheel, across=True) for sx in (1, -1) for sy in (1, -1)
-    )
+    wheels = tuple(lying_cylinder(wheel, 0.003, sx * (hx - 0.003), sy * hy * 0.6, wheel, across=True) for sx in (1, -1) for sy in (1, -1))
     chassis = box(hx - 0.007, hy, body / 2, z=low + body / 2)
     cabin = box(hx - 0.008, hy * 0.45, 0.009, y=-hy * 0.1, z=low + body + 0.009)
     grip = low + body * 0.75

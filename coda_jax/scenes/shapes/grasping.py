@@ -1,4 +1,4 @@
-"""Where top-down jaws can close on a thing made of primitives: for assets that come from a mesh, and to check those that come from a table."""
+"""Where top-down jaws can close on a thing made of primitives: for assets made from a mesh, and to check the catalogue's own."""
 
 from __future__ import annotations
 
@@ -72,16 +72,16 @@ def _jaw_frame(points: np.ndarray, grasp: Grasp) -> tuple[np.ndarray, np.ndarray
 
 
 def find_grasps(primitives: Sequence[Primitive], half_height_m: float, count: int = 4) -> tuple[Grasp, ...]:
-    """Top-down grasps of a thing about whose bounding box's centre the frame lies: best first, at most one a yaw; empty where none fits.
+    """Top-down grasps of a thing in the frame of its bounding box's centre: best first, at most one a yaw; empty where none fits.
 
-    Tried: eight yaws, places on both sides of the centre of mass, the three heights that tips and palm allow. Near the centre of mass counts
-    first, then a narrow grasp.
+    Tried: eight yaws, places on both sides of the centre of mass, the three heights that tips and palm allow. What counts first is to be
+    near the centre of mass, then a narrow grasp.
     """
     points = np.concatenate([surface(p) for p in primitives])
     weights = np.array([volume(p) for p in primitives])
     centre = weights @ np.array([p.pos_m for p in primitives]) / weights.sum()
     lowest = max(MIN_GRIP_HEIGHT_M - half_height_m, half_height_m - MAX_ABOVE_GRIP_M)
-    heights = sorted({round(max(lowest, z), 4) for z in (lowest, 0.0, half_height_m - 0.012)})
+    heights = sorted({math.ceil(max(lowest, z) * 1e5) / 1e5 for z in (lowest, 0.0, half_height_m - 0.012)})
     best: list[tuple[float, Grasp]] = []
     for yaw in _YAWS:
         found = []
