@@ -252,7 +252,7 @@ class Arm:
         compiler = improvement.compiler_of(self.config)
         with Sandbox(parts.limits_of(self.config)) as sandbox:
             for phase in sorted(set(self.phases.values()) - self.programs.keys()):
-                program = evaluate_training(compiler.compile("EXECUTION", phase, ""), sandbox)
+                program = evaluate_training(compiler.compile(self.config.family, "EXECUTION", phase, ""), sandbox)
                 if isinstance(program, TrainingProgram):
                     program = constructed(program, self.bench.gates).program
                 self.programs[phase] = program

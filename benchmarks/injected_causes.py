@@ -32,7 +32,7 @@ from coda_jax.scenes.edits.record import EditError
 from coda_jax.scenes.edits.room import trouble
 from coda_jax.scenes.edits.task import called
 from coda_jax.scenes.edits.verbs import VERBS, applied
-from coda_jax.scenes.families import goal_expression, read_goal, scaled_assets
+from coda_jax.scenes.families import Goal, family_of, read_goal, scaled_assets
 from coda_jax.scenes.language import templates
 from coda_jax.scenes.leakage import HeldOutContent
 from coda_jax.scenes.spec import Role, SceneSpec
@@ -79,8 +79,8 @@ def _beside_support(catalogue: Any, spec: SceneSpec) -> SceneSpec | None:
     roles = tuple(r for r in spec.task.roles if r.role != "reference")
     task = dataclasses.replace(
         spec.task,
-        instruction=templates("beside", "train")[0].render(called(spec, goal.target), called(spec, found)),
-        goal=goal_expression("beside", goal.target, found, assets[goal.target], assets[found]),
+        instruction=templates(spec.task.family, "beside", "train")[0].render(called(spec, goal.target), called(spec, found)),
+        goal=family_of(spec).expression(Goal("beside", goal.target, found), assets),
         roles=(*roles, Role(found, "reference")),
     )
     return dataclasses.replace(spec, task=task)

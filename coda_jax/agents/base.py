@@ -157,8 +157,8 @@ class DataEngine(Protocol):
 
 
 class PotentialCompiler(Protocol):
-    def compile(self, factor: Factor, phase: str, cause: str) -> str:
-        """Text of a training program for a diagnosis or mode: at least two of its subgoals lie inside the phase (one of two).
+    def compile(self, family: str, factor: Factor, phase: str, cause: str) -> str:
+        """Text of a training program for a diagnosis or mode of a family: at least two of its subgoals lie inside the phase (one of two).
 
         Raises:
           ValueError: there is no such phase.

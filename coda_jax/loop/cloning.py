@@ -37,7 +37,7 @@ def language(config: settings.Config, catalogue: Catalogue, encoder: TextEncoder
     """Instructions without scenes, or None where ``clone.language_batch`` is 0."""
     if not config.clone.language_batch:
         return None
-    chosen = phrases.phrases(catalogue, config.language.phrases, config.seed)
+    chosen = phrases.phrases(catalogue, (config.family,), config.language.phrases, config.seed)
     return language_set(chosen, phrases.names(catalogue), encoder.encode, _MULTIPLE)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from coda_jax.learning.policies.grounding import Phrase
-from coda_jax.scenes import language
+from coda_jax.scenes import families, language
 from coda_jax.scenes.catalogue import Catalogue
-
-_REFERENCE_KIND = {"on": "support", "inside": "container", "beside": "object"}
 
 
 def names(catalogue: Catalogue) -> list[str]:
@@ -16,25 +16,28 @@ def names(catalogue: Catalogue) -> list[str]:
     return [language.noun(colour, category) for category in catalogue.categories() for colour in language.COLOURS]
 
 
-def phrases(catalogue: Catalogue, per_template: int, seed: int) -> list[Phrase]:
-    """``per_template`` drawn instructions of each training template, with what they mean; never target and reference of one name.
+def phrases(catalogue: Catalogue, chosen: Sequence[str], per_template: int, seed: int) -> list[Phrase]:
+    """``per_template`` drawn instructions of each training template of the chosen families, with what they mean; never one name twice.
 
     catalogue: ``Catalogue("train")``, so that no held-out word is learned.
     """
     rng = np.random.default_rng(np.random.SeedSequence([seed, 0x1A46]))
     colours = list(language.COLOURS)
 
-    def draw(kind: str) -> str:
-        categories = catalogue.categories(kind)
+    def draw(categories: tuple[str, ...]) -> str:
         return language.noun(colours[int(rng.integers(len(colours)))], categories[int(rng.integers(len(categories)))])
 
     found = []
-    for template in language.TEMPLATES:
-        if template.split != "train":
+    for template in language.all_templates():
+        if template.split != "train" or template.family not in chosen:
             continue
+        places = families.get(template.family).drawn_from(template.relation, catalogue)
         for _ in range(per_template):
-            target, reference = draw("object"), draw(_REFERENCE_KIND[template.relation])
-            while reference == target:
-                reference = draw(_REFERENCE_KIND[template.relation])
-            found.append(Phrase(template.render(target, reference), target, reference))
+            said: list[str] = []
+            for categories in places:
+                name = draw(categories)
+                while name in said:
+                    name = draw(categories)
+                said.append(name)
+            found.append(Phrase(template.render(*said), said[0], said[1]))
     return found

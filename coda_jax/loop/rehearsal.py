@@ -34,7 +34,7 @@ def rehearse(run: Run, trajectory: Trajectory, params: Params, data: Dataset, wo
     """
     config, policy, spec = run.config, parts.policy_of(run.config), trajectory.episode.spec
     with Sandbox(parts.limits_of(config)) as sandbox:
-        program = evaluate_training(improvement.compiler_of(config).compile("EXECUTION", PHASES[0], ""), sandbox)
+        program = evaluate_training(improvement.compiler_of(config).compile(spec.task.family, "EXECUTION", PHASES[0], ""), sandbox)
     scene = program_scene(spec, run.everything)
     if isinstance(program, TrainingProgram):
         program = constructed(program, TrainingCheck(config).demonstrations).program

@@ -5,22 +5,17 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
-from coda_jax.scenes import families
 from coda_jax.scenes.assets import Asset
+from coda_jax.scenes.families import Family, Goal, Rejected, Step, radius
 from coda_jax.scenes.layouts import Layout, Region
 from coda_jax.scenes.placement import Footprint, footprint, free_grasps, gap, within_reach
 
 TRIES = 40  # draws of one position before the arrangement is given up
-BESIDE_SLACK_M = 0.008  # the free place for "beside" lies this far inside the limit
-START_SLACK_M = 0.03  # and the target starts this far outside it
-PLACE_GAP_M = 0.012
-
-
-class Rejected(Exception):
-    """An arrangement that failed a check; the argument is the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +24,19 @@ class Item:
 
     asset: Asset
     role: str
+
+
+class Content(Protocol):
+    """What is to be placed (scenes/content.py)."""
+
+    @property
+    def goals(self) -> list[tuple[str, Item, Item]]: ...
+
+    @property
+    def fixtures(self) -> list[Item]: ...
+
+    @property
+    def free(self) -> list[Item]: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,12 +67,13 @@ class Arranger:
     def __post_init__(self) -> None:
         self.placed: list[Placed] = []
 
-    def arrange(self, relation: str, fixtures: list[Item], free: list[Item]) -> list[Placed]:
-        """Place everything; ``free`` holds the target first.
+    def arrange(self, family: Family, content: Content) -> list[Placed]:
+        """Place everything; what is moved first is the first of the free objects.
 
         Raises:
           Rejected: no room, no free grasp, no place for the goal, or the goal holds already.
         """
+        fixtures, free = content.fixtures, content.free
         regions = list(self.layout.fixtures)
         if not self.layout.raised and self.rng.random() < 0.5:
             regions.reverse()
@@ -76,7 +85,7 @@ class Arranger:
                 self._place_close(item)
             else:
                 self._place(item, self.layout.clutter, self.layout.yaw_rad)
-        self._check(relation, len(fixtures))
+        self._check(family, content.goals)
         return self.placed
 
     def _draw(self, region: Region) -> tuple[float, float]:
@@ -130,7 +139,7 @@ class Arranger:
         for _ in range(TRIES):
             angle, wanted = float(self.rng.uniform(-math.pi, math.pi)), float(self.rng.uniform(*self.layout.close_gap_m))
             yaw = float(self.rng.uniform(-self.layout.yaw_rad, self.layout.yaw_rad))
-            reach = families.radius(target.item.asset) + families.radius(item.asset) + wanted
+            reach = radius(target.item.asset) + radius(item.asset) + wanted
             # walk inward along the ray until the gap of the two footprints is the wanted one
             for _ in range(12):
                 x, y = target.x + reach * math.cos(angle), target.y + reach * math.sin(angle)
@@ -144,35 +153,22 @@ class Arranger:
                 return
         raise Rejected("no room close to the target")
 
-    def _check(self, relation: str, fixtures: int) -> None:
-        target = next(p for p in self.placed if p.item.role == "target")
+    def _check(self, family: Family, goals: Sequence[tuple[str, Item, Item]]) -> None:
+        number = {id(p.item): str(i) for i, p in enumerate(self.placed)}
+        for target in dict.fromkeys(number[id(t)] for _, t, _ in goals):
+            self._check_grasps(self.placed[int(target)])
+        named = tuple(Goal(relation, number[id(t)], number[id(r)]) for relation, t, r in goals)
+        assets = {str(i): p.item.asset for i, p in enumerate(self.placed)}
+        shapes = {str(i): p.footprint for i, p in enumerate(self.placed)}
+        for i in range(len(named)):
+            if (reason := family.crowded(Step(i, named, assets, shapes))) is not None:
+                raise Rejected(reason)
+
+    def _check_grasps(self, target: Placed) -> None:
         others = [p for p in self.placed if p is not target]
         if not within_reach(target.x, target.y):
             raise Rejected("target out of reach")
         standing_on = self.placed[target.support] if target.support >= 0 else None
         around = [p.footprint for p in others if p is not standing_on]
-        grasps = free_grasps(target.item.asset, target.x, target.y, target.yaw, target.bottom, around)
-        if not grasps:
+        if not free_grasps(target.item.asset, target.x, target.y, target.yaw, target.bottom, around):
             raise Rejected("no free grasp")
-        reference = next(p for p in others if p.item.role == "reference")
-        if relation == "beside":
-            self._check_beside(target, reference, others)
-        else:
-            neighbours = [p.footprint for p in others if p is not reference]
-            if any(gap(reference.footprint, n) < PLACE_GAP_M for n in neighbours):
-                raise Rejected("reference blocked")
-
-    def _check_beside(self, target: Placed, reference: Placed, others: list[Placed]) -> None:
-        limit = families.beside_limit(target.item.asset, reference.item.asset)
-        if math.hypot(target.x - reference.x, target.y - reference.y) < limit + START_SLACK_M:
-            raise Rejected("goal true at the start")
-        obstacles = [p.footprint for p in others]
-        radius = families.radius(target.item.asset)
-        for angle in np.linspace(-math.pi, math.pi, 24, endpoint=False):
-            distance = limit - BESIDE_SLACK_M
-            x, y = reference.x + distance * math.cos(angle), reference.y + distance * math.sin(angle)
-            spot = Footprint(x, y, radius, radius, float(angle))
-            clear = within_reach(x, y) and all(gap(spot, o) >= PLACE_GAP_M for o in obstacles)
-            if clear and free_grasps(target.item.asset, x, y, target.yaw, 0.0, obstacles):
-                return
-        raise Rejected("no free place beside the reference")

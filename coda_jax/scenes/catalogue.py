@@ -10,6 +10,7 @@ import difflib
 import functools
 import hashlib
 import json
+from collections.abc import Collection
 
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.categories.instances import INSTANCES, instance
@@ -80,10 +81,18 @@ class Catalogue:
             f"unknown asset {asset_id!r}: nearest ids are {', '.join(near)}; categories here: {', '.join(self.categories())}"
         )
 
-    def categories(self, kind: str | None = None, affordance: str | None = None) -> tuple[str, ...]:
-        """Names of the categories with an asset here, in table order; of one kind, and with one affordance, if given."""
-        fitting = (a for a in self if kind in (None, a.kind) and (affordance is None or affordance in a.affordances))
-        return tuple(dict.fromkeys(a.category for a in fitting))
+    def categories(self, kind: str | None = None, affordance: str | None = None, without: Collection[str] = frozenset()) -> tuple[str, ...]:
+        """Names of the categories with an asset here, in table order.
+
+        Args:
+          kind, affordance: only those of this kind, with this affordance. without: none that has one of these affordances.
+        """
+        fitting = (
+            a.category
+            for a in self
+            if kind in (None, a.kind) and (affordance is None or affordance in a.affordances) and not set(without) & set(a.affordances)
+        )
+        return tuple(dict.fromkeys(fitting))
 
     def instances(self, category: str) -> tuple[Asset, ...]:
         """Assets of one category.

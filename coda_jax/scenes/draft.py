@@ -6,13 +6,14 @@ import json
 import re
 from typing import Annotated, Literal, get_args
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from coda_jax.programs.errors import ErrorKind, ProgramError, quote
 from coda_jax.programs.expressions import Expr
 from coda_jax.programs.plain import Plain
 from coda_jax.programs.refusal import refusal
+from coda_jax.scenes import families
 from coda_jax.scenes.ranges import IDENTIFIER, INSTRUCTION, MAX_FIXTURES, MAX_FREE, RANGES, SYMBOL
 
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
@@ -27,8 +28,15 @@ Symbol = Annotated[str, Field(pattern=SYMBOL)]
 Identifier = Annotated[str, Field(pattern=IDENTIFIER)]
 RoleName = Literal["target", "reference", "distractor", "obstacle", "support", "container"]
 RelationName = Literal["on", "inside", "beside", "near", "left_of", "right_of", "behind", "in_front_of", "under", "above"]
-FamilyName = Literal["pick_place"]  # those of scenes/families.py, which are built
-ROLES, RELATIONS, FAMILIES = get_args(RoleName), get_args(RelationName), get_args(FamilyName)
+ROLES, RELATIONS = get_args(RoleName), get_args(RelationName)
+
+
+def _registered(name: str) -> str:
+    families.get(name)
+    return name
+
+
+FamilyName = Annotated[str, AfterValidator(_registered)]
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -85,7 +93,6 @@ _ACCEPTED = {
     "instruction": "an instruction has 3 to 160 letters, digits, spaces and , . ' -",
     "objects": f"a scene has 1 to {MAX_FREE + MAX_FIXTURES} objects, each made with thing(...)",
     "role": f"use one of {', '.join(ROLES)}",
-    "family": f"use one of {', '.join(FAMILIES)}",
     "goal": "give an expression such as on('mug_1', 'plate_1')",
     "relations": f"use initially(relation, a, b) with one of {', '.join(RELATIONS)}",
 }
@@ -111,7 +118,8 @@ def parse_draft(value: Plain) -> SceneDraft:
         return draft
     except ValidationError as error:
         # the names of our own records have capitals
-        message = refusal(error, _ACCEPTED, "thing(...) and scene(...)", str.islower)
+        accepted = _ACCEPTED | {"family": f"use one of {', '.join(families.names())}"}
+        message = refusal(error, accepted, "thing(...) and scene(...)", str.islower)
         raise ProgramError(ErrorKind.INVALID_SCENE, message) from None
     except RecursionError:
         raise ProgramError(ErrorKind.INVALID_SCENE, "goal: nested too deep: flatten it, all_of takes many arguments") from None

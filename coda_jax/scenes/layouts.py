@@ -10,8 +10,8 @@ a raised stand, a target in the passage between two fixtures, corners of the tab
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
+from collections.abc import Sequence
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,20 +161,13 @@ def _variant(rule: Layout, number: int) -> Layout:
     )
 
 
-RULES = tuple(layout.layout_id for layout in _LAYOUTS)
-LAYOUTS: dict[str, Layout] = {
-    layout.layout_id: layout
-    for rule in _LAYOUTS
-    for layout in (dataclasses.replace(rule, rule=rule.layout_id), *(_variant(rule, i) for i in range(1, _COUNTS[rule.split])))
-}
+def with_variants(rules: Sequence[Layout]) -> dict[str, Layout]:
+    """Layouts by id: each rule's own and its numbered variants, as many as its split asks for."""
+    return {
+        layout.layout_id: layout
+        for rule in rules
+        for layout in (dataclasses.replace(rule, rule=rule.layout_id), *(_variant(rule, i) for i in range(1, _COUNTS[rule.split])))
+    }
 
 
-@functools.cache
-def layouts(split: str) -> tuple[Layout, ...]:
-    """Layouts of a split, in a fixed order."""
-    return tuple(layout for layout in LAYOUTS.values() if layout.split == split)
-
-
-def rules(split: str) -> tuple[str, ...]:
-    """Ids of the rules of a split, each of which is a layout too."""
-    return tuple(r for r in RULES if LAYOUTS[r].split == split)
+LAYOUTS: dict[str, Layout] = with_variants(_LAYOUTS)

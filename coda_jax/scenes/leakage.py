@@ -11,7 +11,6 @@ from coda_jax.scenes.catalogue import CATEGORIES, Catalogue
 from coda_jax.scenes.categories import tree
 from coda_jax.scenes.fingerprint import frozen_index
 from coda_jax.scenes.held_layouts import held_out_geometry
-from coda_jax.scenes.layouts import LAYOUTS, rules
 from coda_jax.scenes.spec import SceneSpec
 
 
@@ -46,9 +45,9 @@ def refuse_held_out(spec: SceneSpec, catalogue: Catalogue, folder: Traversable |
         if thing.asset not in catalogue:
             _refuse_asset(thing.object, everything.get(thing.asset), catalogue)
         assets[thing.object] = everything.get(thing.asset)
-    layout = LAYOUTS.get(spec.spatial.layout)
+    layout = families.find_layout(spec.spatial.layout)
     if layout is not None and layout.split != "train":
-        offered = ", ".join(rules("train"))
+        offered = ", ".join(dict.fromkeys(x.rule or x.layout_id for x in families.family_of(spec).layouts_of("train")))
         raise HeldOutContent("layout", f"layout {layout.layout_id!r} is held out for {layout.split}: use {offered}, or an id of your own")
     if (reason := held_out_geometry(spec)) is not None:
         raise HeldOutContent("layout", reason)
@@ -59,7 +58,7 @@ def refuse_held_out(spec: SceneSpec, catalogue: Catalogue, folder: Traversable |
 def _refuse_words(instruction: str) -> None:
     template = language.held_out(instruction)
     if template is not None:
-        offered = language.templates(template.relation, "train")[0].text
+        offered = language.templates(template.family, template.relation, "train")[0].text
         raise HeldOutContent(
             "instruction", f"instruction {instruction!r} holds a phrasing that is held out for {template.split}: write it like {offered!r}"
         )
@@ -83,9 +82,10 @@ def _refuse_asset(name: str, asset: Asset, catalogue: Catalogue) -> None:
 
 
 def _refuse_goal(spec: SceneSpec, assets: dict[str, Asset]) -> None:
-    for pair in sorted(families.goal_pairs(spec.task.goal, assets)):
-        split = families.PAIRS.get(pair)
+    family = families.family_of(spec)
+    for pair in sorted(family.pairs_in(spec.task.goal, assets)):
+        split = family.pairs.get(pair)
         if split != "train":
-            trained = ", ".join(f"{relation} a {kind}" for relation, kind in families.pairs("train"))
+            trained = ", ".join(f"{relation} a {kind}" for relation, kind in family.pairs_of("train"))
             why = f"is held out for {split}" if split else "is never trained"
             raise HeldOutContent("goal", f"goal {shown(spec.task.goal)}: {pair[0]} a {pair[1]} {why}; goals to train on: {trained}")

@@ -61,6 +61,8 @@ _MARGINS: dict[str, Callable[[Tabletop, str, str], float]] = {
 def _plays(top: Tabletop, need: RoleNeed, name: str) -> bool:
     asset, goal = top.assets[name], top.goal
     own = {goal.target: "target", goal.reference: "reference"}.get(name)
+    if own is None and name in top.task_objects:
+        return False
     if own is not None or need.name in ("target", "reference"):
         if own != need.name:
             return False

@@ -67,8 +67,8 @@ def _category_shared(top: Tabletop, name: str) -> float:
 
 
 def _wording(top: Tabletop) -> float:
-    said = language.match(top.spec.task.instruction)
-    known = language.templates(said.relation, "train") if said is not None else ()
+    said = language.match(top.spec.task.instruction, top.spec.task.family)
+    known = language.templates(said.family, said.relation, "train") if said is not None else ()
     return float(known.index(said)) if said in known else -1.0
 
 

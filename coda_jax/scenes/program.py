@@ -11,10 +11,10 @@ from coda_jax.programs.code import expression_code, number_code
 from coda_jax.programs.errors import ErrorKind, ProgramError, quote
 from coda_jax.programs.expressions import Expr, ExpressionError, entities, validate
 from coda_jax.programs.sandbox import Sandbox
+from coda_jax.scenes import families
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.at_start import true_at_start
 from coda_jax.scenes.draft import SceneDraft, ThingDraft, parse_draft
-from coda_jax.scenes.families import form_of, loose_limit
 from coda_jax.scenes.ranges import MAX_FIXTURES, MAX_FREE, RESERVED_NAMES
 from coda_jax.scenes.sdk import scene_sdk
 from coda_jax.scenes.spec import AttributeFactor, ObjectAttributes, Placement, Relation, Role, SceneSpec, SpatialFactor, TaskFactor
@@ -73,7 +73,7 @@ def build_spec(draft: SceneDraft, catalogue: Catalogue, layouts: Collection[str]
         Placement(t.name, (float(t.x), float(t.y), heights[t.name]), float(t.yaw_rad), t.on, t.region, float(t.clearance_m)) for t in things
     )
     roles = _roles(draft, things, assets)
-    _check_goal(draft.goal, roles, placements, assets)
+    _check_goal(families.get(draft.family), draft.goal, roles, placements, assets)
     return SceneSpec(
         TaskFactor(draft.family, " ".join(draft.instruction.split()), draft.goal, _relations(draft, things, assets), roles),
         SpatialFactor(draft.layout, placements),
@@ -180,11 +180,12 @@ def _roles(draft: SceneDraft, things: tuple[ThingDraft, ...], assets: Mapping[st
             _refuse("roles: one of them is given twice: leave it out")
     else:
         roles = tuple(Role(t.name, t.role or _usual_role(assets[t.name])) for t in things)
-    targets = [r.object for r in roles if r.role == "target"]
-    if len(targets) != 1:
-        _refuse(f'role: {len(targets)} objects have the role "target", a scene has exactly one: it is the object to be moved')
-    if assets[targets[0]].kind != "object":
-        _refuse(f"{targets[0]}.role: {assets[targets[0]].category} is fixed and cannot be the target: choose a free object")
+    targets, family = [r.object for r in roles if r.role == "target"], families.get(draft.family)
+    if not 1 <= len(targets) <= family.most_targets:
+        most = "exactly one: it is the object" if family.most_targets == 1 else f"1 to {family.most_targets}: they are the objects"
+        _refuse(f'role: {len(targets)} objects have the role "target", a scene has {most} to be moved')
+    if fixed := [t for t in targets if assets[t].kind not in family.target_kinds]:
+        _refuse(f"{fixed[0]}.role: {assets[fixed[0]].category} is fixed and cannot be the target: choose a free object")
     return roles
 
 
@@ -211,22 +212,25 @@ def _relations(draft: SceneDraft, things: tuple[ThingDraft, ...], assets: Mappin
     return tuple(Relation(r.name, r.subject, r.reference) for r in draft.relations)
 
 
-def _check_goal(goal: Expr, roles: tuple[Role, ...], placements: tuple[Placement, ...], assets: Mapping[str, Asset]) -> None:
+def _check_goal(
+    family: families.Family, goal: Expr, roles: tuple[Role, ...], placements: tuple[Placement, ...], assets: Mapping[str, Asset]
+) -> None:
     containers = [name for name, asset in assets.items() if asset.kind == "container"]
     try:
         validate(goal, assets.keys(), condition=True, containers=containers, articulated=())
     except ExpressionError as error:
         _refuse(f"goal: {error}")
-    target = next(r.object for r in roles if r.role == "target")
+    targets = [r.object for r in roles if r.role == "target"]
+    target = next((t for t in targets if t not in entities(goal)), targets[0])
     if target not in entities(goal):
         _refuse(f"goal: does not mention the target {target}: ask for something about it, such as on({target!r}, ...)")
     if true_at_start(goal, {p.object: p for p in placements}, containers):
         _refuse("goal: already holds at the start: move the target away from it, or ask for something else")
     try:
-        form = form_of(goal, target)
+        family.read(goal, targets)
     except ValueError as error:
         _refuse(f"goal: {error}")
-    if (reason := loose_limit(goal, assets[target], assets[form.reference])) is not None:
+    if (reason := family.goal_trouble(goal, assets)) is not None:
         _refuse(f"goal: {reason}")
 
 

@@ -49,7 +49,7 @@ def suite_specs(family: str, suite: str, split: str, start: int = 0) -> Iterator
 
 
 def _check_names(family: str, suite: str, split: str) -> None:
-    for what, value, valid in (("family", family, families.FAMILIES), ("suite", suite, SUITES), ("split", split, tuple(SIZES))):
+    for what, value, valid in (("family", family, families.names()), ("suite", suite, SUITES), ("split", split, tuple(SIZES))):
         if value not in valid:
             raise SuiteError(f"unknown {what} {value!r}: use one of {', '.join(valid)}")
 

@@ -30,8 +30,23 @@ class Tabletop:
         return families.scaled_assets(self.spec)
 
     @functools.cached_property
+    def goals(self) -> tuple[families.Goal, ...]:
+        return families.read_goals(self.spec)
+
+    @property
     def goal(self) -> families.Goal:
-        return families.read_goal(self.spec)
+        """What is asked for first."""
+        return self.goals[0]
+
+    @property
+    def task_objects(self) -> tuple[str, ...]:
+        """Ids of what the task is about: what is moved and where to."""
+        return tuple(dict.fromkeys(n for g in self.goals for n in (g.target, g.reference)))
+
+    @property
+    def steps(self) -> tuple[families.Step, ...]:
+        """The goals in order, with where everything is now."""
+        return tuple(families.Step(i, self.goals, self.assets, self.shapes) for i in range(len(self.goals)))
 
     @functools.cached_property
     def places(self) -> dict[str, Placement]:

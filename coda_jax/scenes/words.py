@@ -6,11 +6,12 @@ carry an instruction to a model.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Iterable
 
-from coda_jax.scenes.language import COLOURS, TEMPLATES
-from coda_jax.scenes.layouts import LAYOUTS
+from coda_jax.scenes import families
+from coda_jax.scenes.language import COLOURS, all_templates
 
 _IN_NAMES = """
 object obj item thing body block brick piece box cube ball can cup bowl plate tray bin basket goal place spot start stack tower
@@ -32,9 +33,19 @@ big bigger biggest large larger largest tiny tall taller tallest short shorter s
 heavy light first second third colored coloured color colour shade nearest closest furthest farthest same different
 """
 _WORD = re.compile(r"[a-z]+")
-_PLACES = [name for y in LAYOUTS.values() for name in (y.layout_id, *(r.name for r in (*y.fixtures, y.target, *y.clutter)))]
-_NAME_WORDS = frozenset(_IN_NAMES.split()) | set(COLOURS) | {w for name in _PLACES for w in _WORD.findall(name)} | {"close"}
-_INSTRUCTION_WORDS = frozenset(_IN_INSTRUCTIONS.split()) | set(COLOURS) | {w for t in TEMPLATES for w in _WORD.findall(t.text)}
+
+
+@functools.cache
+def _name_words(registered: tuple[str, ...]) -> frozenset[str]:
+    laid_out = [y for name in registered for y in families.get(name).layouts.values()]
+    places = [name for y in laid_out for name in (y.layout_id, *(r.name for r in (*y.fixtures, y.target, *y.clutter)))]
+    return frozenset(_IN_NAMES.split()) | set(COLOURS) | {w for name in places for w in _WORD.findall(name)} | {"close"}
+
+
+@functools.cache
+def _instruction_words(registered: tuple[str, ...]) -> frozenset[str]:
+    said = {w for t in all_templates() if t.family in registered for w in _WORD.findall(t.text)}
+    return frozenset(_IN_INSTRUCTIONS.split()) | set(COLOURS) | said
 
 
 def known_words(ids: Iterable[str]) -> frozenset[str]:
@@ -44,12 +55,13 @@ def known_words(ids: Iterable[str]) -> frozenset[str]:
 
 def strange_name_word(name: str, catalogue_words: Collection[str]) -> str | None:
     """The first word of ``name`` that is neither a name word nor of the catalogue, or None; single letters are fine."""
-    return next((w for w in _WORD.findall(name) if len(w) > 1 and w not in _NAME_WORDS and w not in catalogue_words), None)
+    known = _name_words(families.names())
+    return next((w for w in _WORD.findall(name) if len(w) > 1 and w not in known and w not in catalogue_words), None)
 
 
 def strange_instruction_word(instruction: str, catalogue_words: Collection[str]) -> str | None:
     """The first word of ``instruction`` that is neither about moving things nor of the catalogue (also as a plural), or None."""
-    known = _INSTRUCTION_WORDS | set(catalogue_words)
+    known = _instruction_words(families.names()) | set(catalogue_words)
     for word in _WORD.findall(instruction.lower()):
         if len(word) > 1 and not {word, word.removesuffix("s"), word.removesuffix("es")} & known:
             return word

@@ -11,7 +11,8 @@ import numpy as np
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families import read_goal
 from coda_jax.sim import recording
-from coda_jax.sim.planner import FAILED, PlannerSettings, ScriptedPlanner
+from coda_jax.sim.planner import PlannerSettings
+from coda_jax.sim.planners import Planners
 from coda_jax.sim.refill import Refill
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
 from coda_jax.types import ACTION_DIM, SimState, WorldView
@@ -112,7 +113,7 @@ def demonstrate(
     if started is None:
         return
     batch, state, first = started
-    planner = ScriptedPlanner(catalogue, sim.worlds, planner_settings)
+    planner = Planners(catalogue, sim.worlds, planner_settings)
     recorder = Recorder(sim.worlds)
     disturbances: list[np.ndarray | None] = [None] * sim.worlds
     idle = np.zeros(sim.worlds, np.int64)  # steps since the planner gave up
@@ -133,11 +134,11 @@ def demonstrate(
             d = disturbances[w]
             if d is not None:
                 executed[w] += scale[w] * d[min(int(view.control_step[w]), len(d) - 1)]
-        counts = planner.mode != FAILED
+        counts = ~planner.failed
         executed = np.clip(executed, -1.0, 1.0).astype(np.float32)  # before it is carried out: the record repeats it bit for bit
         state, trace = sim.step_chunk(batch, state, executed[:, None])
         recorder.append(view, clean.astype(np.float32), executed, counts, trace.qpos[:, 0])
-        idle[planner.mode == FAILED] += 1
+        idle[planner.failed] += 1
         ended = np.flatnonzero(batch.mask & (trace.terminated | trace.truncated | (state.health != 0) | (idle > _LINGER_STEPS)))
         if not len(ended):
             continue
@@ -148,7 +149,7 @@ def demonstrate(
         recorder.forget(~batch.mask)
 
 
-def _finish(w: int, batch: SceneBatch, state: SimState, planner: ScriptedPlanner, recorder: Recorder, success: bool) -> Trajectory:
+def _finish(w: int, batch: SceneBatch, state: SimState, planner: Planners, recorder: Recorder, success: bool) -> Trajectory:
     views, action, executed, mask, qpos = recorder.cut(w, state.view)
     episode = batch.episodes[w]
     assert episode is not None
@@ -157,7 +158,7 @@ def _finish(w: int, batch: SceneBatch, state: SimState, planner: ScriptedPlanner
         if success
         else "the simulation diverged"
         if state.health[w]
-        else planner.cause[w] or f"ran out of time in {planner.mode_name(w)}"
+        else planner.cause_of(w) or f"ran out of time in {planner.mode_name(w)}"
     )
     return Trajectory(episode, views, action, executed, mask, qpos, success, cause, planner.attempts_of(w))
 

@@ -1,40 +1,37 @@
-"""A scripted pick-and-place planner: closed loop, batched, and never trusted: a demonstration counts only where nu says so.
+"""A scripted planner that moves one object after the other: closed loop, batched, and never trusted: a demonstration counts only where nu
+says so.
 
-Each world runs the modes approach, grasp, carry, lower, release, retreat. Inside a mode the command is a function of the measured state
-(a funnel: the grip point may come down only as far as it is aligned), so that a push or a slip is corrected and the labels of noisy
-episodes stay clean (DART, Laskey et al. 2017).
+For each goal of its task a world runs the modes approach, grasp, carry, lower, release, retreat. Inside a mode the command is a function
+of the measured state (a funnel: the grip point may come down only as far as it is aligned), so that a push or a slip is corrected and the
+labels of noisy episodes stay clean (DART, Laskey et al. 2017).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from coda_jax.scenes.assets import Asset, Grasp
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.families import Goal, beside_limit, radius, read_goal
-from coda_jax.scenes.placement import Footprint, footprint, gap, hand_boxes, within_reach
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import control, panda
-from coda_jax.sim.compile import scene_assets, token_index
+from coda_jax.sim.plan import NoPlan, Plan, plan_step, upright_yaw
 from coda_jax.sim.state import rotation_matrices
 from coda_jax.types import POSITION_SCALE_M, ROTATION_SCALE_RAD, WorldView
 
 APPROACH, GRASP, CARRY, LOWER, RELEASE, RETREAT, FAILED = range(7)
 MODES = ("approach", "grasp", "carry", "lower", "release", "retreat", "failed")
 
-_CLEARANCE_M = 0.02  # of the carried object's underside, or of the finger tips, over everything else
 _DROP_M = 0.005  # release height above the resting pose
 _ALIGNED_M = 0.009
 _FREE_HEIGHT_M = 0.05  # full disturbance this far above what may be knocked over
 _LEAST_TOLERANCE = 0.15
 _GRASP_STEPS = 4  # control steps the jaws get before the lift
 _RELEASE_STEPS = 3
+_BETWEEN_STEPS = 3  # of retreat before the next object of a task
+_PLACED_M = 0.015  # from where it was to be put, for the next object to be taken
 _FUNNEL = 10.0  # metres of height per metre of horizontal error
-_BESIDE_SIDES = 24
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,24 +47,6 @@ class PlannerSettings:
     gain: float
 
 
-class NoPlan(ValueError):
-    """The planner sees no way; the message names the cause."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """What does not change while one object is moved, for one world."""
-
-    target: int
-    reference: int
-    grasps: tuple[Grasp, ...]  # free of clutter, best first
-    goal: Goal
-    goal_xy: tuple[float, float] | None  # offset from the reference's centre; None: the centre
-    goal_z: float  # centre height of the target when it rests at the goal
-    steady_yaw: float | None  # jaw yaw in the base frame for round targets, which may spin; None: follow the object
-    travel_z: float  # the finger tips until they are over the grasp, and the underside of what is carried, stay above this
-
-
 def jaw_rotation(yaw: np.ndarray) -> np.ndarray:
     """[b, 3, 3] hand orientations that point down with the jaws closing along ``yaw`` (rad, base frame)."""
     c, s, zero, one = np.cos(yaw), np.sin(yaw), np.zeros_like(yaw), np.ones_like(yaw)
@@ -79,109 +58,8 @@ def nearest_jaw_yaw(yaw: np.ndarray, around: np.ndarray) -> np.ndarray:
     return yaw - np.pi * np.round((yaw - around) / np.pi)
 
 
-def _upright_yaw(quat: np.ndarray) -> tuple[float, bool]:
-    matrix = rotation_matrices(np.asarray(quat, float))
-    return math.atan2(matrix[1, 0], matrix[0, 0]), bool(matrix[2, 2] > 0.95)
-
-
-def _beside_offset(goal: Goal, here: dict[str, Footprint], assets: dict[str, Asset], grasp: Grasp, yaw: float) -> tuple[float, float]:
-    """Where beside the reference the target and the opening hand fit, nearest to where the target is now."""
-    target, reference = here[goal.target], here[goal.reference]
-    asset = assets[goal.target]
-    others = [f for name, f in here.items() if name != goal.target]
-    limit = beside_limit(asset, assets[goal.reference])
-    near = radius(asset) + radius(assets[goal.reference])
-    best, best_cost = None, math.inf
-    for distance in (0.5 * (near + limit), limit - 0.012, near + 0.012, 0.75 * near + 0.25 * limit, 0.8 * near):
-        for side in range(_BESIDE_SIDES):
-            angle = 2 * math.pi * side / _BESIDE_SIDES
-            x, y = reference.x + distance * math.cos(angle), reference.y + distance * math.sin(angle)
-            if not within_reach(x, y):
-                continue
-            place = dataclasses.replace(target, x=x, y=y, bottom=0.0)
-            room = min((gap(place, f) for f in others), default=1.0)
-            if room < 0.006:
-                continue
-            fingers, palm = hand_boxes(grasp, x, y, yaw, asset.half_extent_m[2])
-            hits = sum(f.top > part.bottom and gap(part, f) < 0.003 for part in (*fingers, palm) for f in others)
-            cost = math.hypot(x - target.x, y - target.y) + 10.0 * hits + (0.2 if room < 0.012 else 0.0)
-            if cost < best_cost:
-                best, best_cost = (x - reference.x, y - reference.y), cost
-        if best is not None and best_cost < 5.0:
-            break
-    if best is None:
-        raise NoPlan(f"no free place beside {goal.reference}: move the clutter away from it")
-    return best
-
-
-def is_round(asset: Asset) -> bool:
-    """Whether turning the asset about z changes nothing: every primitive is round and centred."""
-    return all(
-        p.shape in ("cylinder", "sphere", "capsule") and p.pos_m[:2] == (0.0, 0.0) and p.quat_wxyz[1:3] == (0.0, 0.0)
-        for p in asset.primitives
-    )
-
-
-def is_ball(asset: Asset) -> bool:
-    return len(asset.primitives) == 1 and asset.primitives[0].shape == "sphere"
-
-
-def _candidates(asset: Asset, yaw: float, x: float, y: float) -> tuple[Grasp, ...]:
-    """The asset's grasps; a round one is grasped with the least turn of the hand that clutter allows."""
-    if not is_round(asset):
-        return asset.grasps
-    neutral = math.atan2(y, x)
-    turns = [sign * math.pi * i / 8 for i in range(5) for sign in (1, -1)]
-    return tuple(dataclasses.replace(asset.grasps[0], yaw_rad=neutral + turn - yaw) for turn in turns)
-
-
-def plan_scene(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.ndarray) -> Plan:
-    """Plan one world from the measured poses of its tokens, pos [o, 3] and quat [o, 4].
-
-    Raises:
-      NoPlan: the target lies on its side, no grasp is free of clutter, or no place beside the reference is free.
-    """
-    index = token_index(spec, catalogue)
-    assets = dict(zip(spec.object_ids, scene_assets(spec, catalogue), strict=True))
-    goal = read_goal(spec)
-    here: dict[str, Footprint] = {}
-    for name, asset in assets.items():
-        p = pos[index[name]]
-        here[name] = footprint(asset, float(p[0]), float(p[1]), _upright_yaw(quat[index[name]])[0], float(p[2]) - asset.half_extent_m[2])
-    target, reference = assets[goal.target], assets[goal.reference]
-    yaw, upright = _upright_yaw(quat[index[goal.target]])
-    if not upright and not is_ball(target):
-        raise NoPlan(f"{goal.target} lies on its side: only upright objects are grasped")
-    mine = here[goal.target]
-    centre_z = mine.bottom + target.half_extent_m[2]
-    clutter = [f for name, f in here.items() if name != goal.target and f.top > mine.bottom + 0.002]
-
-    def hits(grasp: Grasp) -> float:
-        """Depth by which the open hand would cut into clutter at this grasp."""
-        fingers, palm = hand_boxes(grasp, mine.x, mine.y, yaw, centre_z)
-        return sum(max(0.0, 0.002 - gap(part, f)) for part in (*fingers, palm) for f in clutter if f.top > part.bottom)
-
-    candidates = _candidates(target, yaw, mine.x, mine.y)
-    scored = sorted((round(hits(g), 4), i) for i, g in enumerate(candidates))
-    grasps = tuple(candidates[i] for depth, i in scored if depth < 0.004)
-    if not grasps:
-        raise NoPlan(f"no free grasp of {goal.target}: clutter stands within the open hand; move it 0.02 m away")
-    top = max((f.top for name, f in here.items() if name != goal.target), default=0.0)
-    offset = None
-    if goal.relation == "beside":
-        offset = _beside_offset(goal, here, assets, grasps[0], yaw)
-        goal_z = target.half_extent_m[2]
-    elif goal.relation == "inside":
-        floor = here[goal.reference].bottom + reference.half_extent_m[2] + reference.cavity_pos_m[2] - reference.cavity_half_m[2]
-        goal_z = floor + target.half_extent_m[2]
-    else:
-        goal_z = here[goal.reference].top + target.half_extent_m[2]
-    steady = yaw + grasps[0].yaw_rad if is_round(target) else None
-    return Plan(index[goal.target], index[goal.reference], grasps, goal, offset, goal_z, steady, top + _CLEARANCE_M)
-
-
 class ScriptedPlanner:
-    """Runs one plan per world; ``restart`` gives a world a new scene.
+    """Runs one plan per world, for one goal of its task after the other; ``restart`` gives a world a new scene.
 
     Args:
       worlds: W.
@@ -192,6 +70,9 @@ class ScriptedPlanner:
         self.mode = np.full(worlds, FAILED, np.int32)
         self.cause: list[str] = [""] * worlds
         self._plans: list[Plan | None] = [None] * worlds
+        self._specs: list[SceneSpec | None] = [None] * worlds
+        self._number = np.zeros(worlds, np.int32)  # goal of the task that is worked on
+        self._last = np.ones(worlds, bool)  # it is the task's last one
         self._attempt = np.zeros(worlds, np.int32)
         self._wait = np.zeros(worlds, np.int32)
         # Per-world numbers of the plans, so that one control step is a few array operations.
@@ -207,20 +88,29 @@ class ScriptedPlanner:
     def restart(self, worlds: Sequence[int], specs: Sequence[SceneSpec], view: WorldView) -> None:
         """Plan the given worlds anew; one without a plan goes to mode FAILED with its cause."""
         for w, spec in zip(worlds, specs, strict=True):
-            self._attempt[w] = self._wait[w] = 0
-            try:
-                plan = plan_scene(spec, self._catalogue, view.pos[w], view.quat[w])
-            except NoPlan as error:
-                self.mode[w], self.cause[w], self._plans[w] = FAILED, str(error), None
-                continue
-            self.mode[w], self.cause[w], self._plans[w] = APPROACH, "", plan
-            self._target[w], self._reference[w] = plan.target, plan.reference
-            self._goal_offset[w] = plan.goal_xy or (0.0, 0.0)
-            self._goal_z[w], self._travel_z[w] = plan.goal_z, plan.travel_z
-            self._steady_yaw[w] = np.nan if plan.steady_yaw is None else plan.steady_yaw
-            self._topples[w] = not is_ball(scene_assets(spec, self._catalogue)[spec.object_ids.index(plan.goal.target)])
-            self._under[w] = view.half_extent[w, plan.target, 2]
-            self._choose(w, view)
+            self._specs[w] = spec
+            self._begin(int(w), 0, view)
+
+    def _begin(self, w: int, number: int, view: WorldView) -> None:
+        """Plan goal ``number`` of a world's task from where everything is."""
+        spec = self._specs[w]
+        assert spec is not None
+        self._number[w] = number
+        self._attempt[w] = self._wait[w] = 0
+        try:
+            plan = plan_step(spec, self._catalogue, view.pos[w], view.quat[w], number)
+        except NoPlan as error:
+            self.mode[w], self.cause[w], self._plans[w] = FAILED, str(error), None
+            return
+        self.mode[w], self.cause[w], self._plans[w] = APPROACH, "", plan
+        self._target[w], self._reference[w] = plan.target, plan.reference
+        self._goal_offset[w] = plan.goal_xy
+        self._goal_z[w], self._travel_z[w] = plan.goal_z, plan.travel_z
+        self._steady_yaw[w] = np.nan if plan.steady_yaw is None else plan.steady_yaw
+        self._topples[w] = not plan.ball
+        self._under[w] = view.half_extent[w, plan.target, 2]
+        self._last[w] = number + 1 == plan.goals
+        self._choose(w, view)
 
     def _choose(self, w: int, view: WorldView) -> None:
         """Take the next grasp of the plan.
@@ -233,12 +123,17 @@ class ScriptedPlanner:
         order = list(range(len(plan.grasps)))
         if plan.steady_yaw is not None:
             order = [0]
-        elif plan.goal_xy is None:
-            yaw, _ = _upright_yaw(view.quat[w, plan.target])
+        elif not plan.chosen:
+            yaw, _ = upright_yaw(view.quat[w, plan.target])
             turn = [abs(nearest_jaw_yaw(np.array(yaw + g.yaw_rad), np.array(0.0))) for g in plan.grasps]
             order.sort(key=lambda i: round(0.02 * i + 0.1 * float(turn[i]), 6))
         grasp = plan.grasps[order[int(self._attempt[w]) % len(order)]]
         self._grasp[w] = (*grasp.pos_m, grasp.yaw_rad)
+
+    @property
+    def failed(self) -> np.ndarray:
+        """[b] bool, worlds that were given up or have no scene."""
+        return self.mode == FAILED
 
     def mode_name(self, world: int) -> str:
         return MODES[self.mode[world]]
@@ -355,7 +250,10 @@ class ScriptedPlanner:
         mode[gone], wait[gone] = RETREAT, 0
         retreating = (mode == RETREAT) & ~gone
         wait[retreating] += 1
-        for w in np.flatnonzero(retreating & (wait > 12)):  # at rest, released, and still not what was asked: try again
+        placed = (np.linalg.norm(goal_xy - obj[:, :2], axis=1) < _PLACED_M) & (np.abs(obj[:, 2] - self._goal_z) < _PLACED_M)
+        for w in np.flatnonzero(retreating & ~self._last & placed & (wait > _BETWEEN_STEPS)):
+            self._begin(int(w), int(self._number[w]) + 1, view)
+        for w in np.flatnonzero(retreating & (mode == RETREAT) & (wait > 12)):  # at rest, released, and still not what was asked: try again
             self._retry(int(w), view)
 
     def _retry(self, w: int, view: WorldView) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from coda_jax.programs.training.binding import Scene
 from coda_jax.programs.training.gates import Demonstrated
-from coda_jax.programs.verifier import nu
+from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.families import read_goal
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.compile import token_index
 from coda_jax.sim.demonstrate import Trajectory
@@ -14,8 +13,8 @@ from coda_jax.sim.demonstrate import Trajectory
 
 def program_scene(spec: SceneSpec, catalogue: Catalogue) -> Scene:
     """Roles, success predicate and tokens of a scene; the roles are those of its goal."""
-    goal = read_goal(spec)
-    return Scene({"target": goal.target, "reference": goal.reference}, nu(spec.task.goal, goal.target), token_index(spec, catalogue))
+    goal = families.read_goal(spec)
+    return Scene({"target": goal.target, "reference": goal.reference}, families.success(spec), token_index(spec, catalogue))
 
 
 def demonstrated(trajectory: Trajectory, catalogue: Catalogue) -> Demonstrated:

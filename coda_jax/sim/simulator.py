@@ -38,7 +38,7 @@ def episode_of(spec: SceneSpec, horizon: int, key: tuple[int, int], prefix: np.n
     """One job that watches nu (column 0), then the family's phase predicates in order, then the quantities behind them."""
     phases = families.phases(spec)
     measured = [margin.expression for margin in families.margins(spec)]
-    return Episode(spec, (phases[-1][1], *[expression for _, expression in phases], *measured), horizon, key, prefix)
+    return Episode(spec, (families.success(spec), *[expression for _, expression in phases], *measured), horizon, key, prefix)
 
 
 @dataclasses.dataclass(frozen=True)

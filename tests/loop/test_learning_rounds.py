@@ -174,7 +174,7 @@ def grasping(config, copy):
     cut(copy, lambda c: c.done[-1:] == ["r2.potentials"])
     cause = "target_size:low"
     mode = Mode(mode_id_of(config.family, "ATTRIBUTE", "grasp", cause), 1, config.family, "ATTRIBUTE", "grasp", cause, None, 0.0, "new", 2)
-    text = improvement.compiler_of(config).compile("ATTRIBUTE", "grasp", cause)
+    text = improvement.compiler_of(config).compile("pick_place", "ATTRIBUTE", "grasp", cause)
     program = Program(program_id_of("training", text), 1, "training", text, mode.mode_id, None, "active", None, 2)
     with opened(config, copy) as job:
         own = [dataclasses.replace(e, mode_id=mode.mode_id if e.mode_id else None) for e in job.state.environments["2"]]

@@ -59,7 +59,7 @@ def test_language_names_one_target_and_one_reference(trained, held_out):
         goal = families.read_goal(spec)
         names = {o.object: language.noun(o.colour, ALL.get(o.asset).category) for o in spec.attributes.objects}
         assert len(set(names.values())) == len(names)
-        template = language.match(spec.task.instruction)
+        template = language.match(spec.task.instruction, spec.task.family)
         assert template is not None and template.relation == goal.relation
         assert spec.task.instruction == template.render(names[goal.target], names[goal.reference])
         assert spec.with_role("reference") == (goal.reference,) and spec.with_role("target") == (goal.target,)
@@ -122,8 +122,10 @@ def test_training_covers_every_factor_and_holds_nothing_held_out(trained, tmp_pa
     for spec in trained:
         refuse_held_out(spec, Catalogue(), tmp_path)
     categories = {ALL.get(s.attribute(s.with_role("target")[0]).asset).category for s in trained}
-    assert categories == {c.name for c in CATEGORIES.values() if c.kind == "object" and c.split == "train"}
-    assert {s.spatial.layout for s in trained} == {x.layout_id for x in LAYOUTS.values() if x.split == "train"}
+    drawn = {c.name for c in CATEGORIES.values() if c.kind == "object" and c.split == "train"}
+    assert categories <= drawn and len(categories) > 0.7 * len(drawn)
+    used = {s.spatial.layout for s in trained}
+    assert len(used) > 40 and {LAYOUTS[x].rule for x in used} == {x.rule for x in LAYOUTS.values() if x.split == "train"}
     assert {families.read_goal(s).relation for s in trained} == {"on", "inside", "beside"}
     assert len({o.colour for s in trained for o in s.attributes.objects}) == 8
 
@@ -146,14 +148,14 @@ def test_a_suite_varies_what_it_names_and_nothing_else(suite, split, held_out, t
             families.read_goal(spec).relation,
             families.reference_kind(families.scaled_assets(spec)[families.read_goal(spec).reference]),
         )
-        assert families.PAIRS[pair] == (split if suite == "tasks" else "train")
-        template = language.match(spec.task.instruction)
+        assert families.family_of(spec).pairs[pair] == (split if suite == "tasks" else "train")
+        template = language.match(spec.task.instruction, spec.task.family)
         assert template is not None and template.split in ({"train", split} if suite == "tasks" else {"train"})
         covered.add((spec.spatial.layout, target.category, template.split))
     if suite == "layouts":
-        assert {c[0] for c in covered} == {x.layout_id for x in LAYOUTS.values() if x.split == split}
+        assert {LAYOUTS[c[0]].rule for c in covered} == {x.rule for x in LAYOUTS.values() if x.split == split}
     if suite == "categories":
-        assert {c[1] for c in covered} == {c.name for c in CATEGORIES.values() if c.split == split}
+        assert {c[1] for c in covered} <= {c.name for c in CATEGORIES.values() if c.split == split} and len({c[1] for c in covered}) >= 5
     if suite == "tasks":
         assert {c[2] for c in covered} == {"train", split}
 

@@ -62,8 +62,8 @@ def test_category(spec, tmp_path, asset, split, nearest):
 
 
 def test_unknown_asset(spec, tmp_path):
-    with pytest.raises(UnknownAsset, match="teapot_00"):
-        refuse_held_out(_with_asset(spec, "teapot_00"), TRAIN, tmp_path)
+    with pytest.raises(UnknownAsset, match="kettle_00"):
+        refuse_held_out(_with_asset(spec, "kettle_00"), TRAIN, tmp_path)
 
 
 @pytest.mark.parametrize("layout", ["crowd_ring", "corner_far"])
@@ -95,7 +95,7 @@ def test_held_out_phrasing_with_more_words(spec, tmp_path, joined):
 
 
 def test_every_held_out_phrasing_and_no_trained_one(spec, tmp_path):
-    for template in language.TEMPLATES:
+    for template in language.all_templates():
         text = template.render("red mug", "white plate").replace(" the ", " a ").replace(" ", "-", 1) + " now"
         if template.split == "train":
             refuse_held_out(_with_task(spec, instruction=text), TRAIN, tmp_path)

@@ -25,7 +25,7 @@ def trouble(spec, text=None):
         goal = families.read_goal(spec)
         text = text.format(t=called(spec, goal.target), r=called(spec, goal.reference), o=_other(spec))
         spec = dataclasses.replace(spec, task=dataclasses.replace(spec.task, instruction=text))
-    return wording_trouble(spec, families.read_goal(spec), families.scaled_assets(spec))
+    return wording_trouble(spec, families.read_goals(spec), families.scaled_assets(spec))
 
 
 def _other(spec):
@@ -44,7 +44,7 @@ def test_generated_and_frozen_instructions_pass():
 @pytest.mark.parametrize("relation", ["on", "inside", "beside"])
 def test_every_template_in_its_relation_alone(relation):
     spec = first(relation)
-    for template in language.TEMPLATES:
+    for template in language.all_templates():
         text = template.text.format(target="{t}", reference="{r}")
         for said in (text, text.capitalize() + ".", f"please, {text}"):
             reason = trouble(spec, said)

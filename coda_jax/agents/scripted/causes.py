@@ -9,7 +9,7 @@ import numpy as np
 
 from coda_jax.agents.base import SPEC_FACTOR, Case, SceneFactor
 from coda_jax.agents.scripted.regression import drop_shares
-from coda_jax.scenes.families import read_goal
+from coda_jax.scenes.families import read_goals
 from coda_jax.scenes.measures import MEASURES, measure
 from coda_jax.scenes.spec import SceneSpec
 
@@ -22,10 +22,10 @@ _SPREAD = 1e-9
 
 def task_cause(base: SceneSpec, spec: SceneSpec) -> str:
     """Which part of the task differs: the target, the goal (relation or reference), or only the wording."""
-    before, after = read_goal(base), read_goal(spec)
-    if before.target != after.target:
+    before, after = read_goals(base), read_goals(spec)
+    if before[0].target != after[0].target:
         return "target"
-    if (before.relation, before.reference) != (after.relation, after.reference):
+    if before != after:
         return "goal"
     return "wording"
 

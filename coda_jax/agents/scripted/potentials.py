@@ -1,7 +1,6 @@
 """The scripted potential compiler: it cuts the way to success where the policy breaks (METHOD section 2).
 
-The thresholds are the phases' own (scenes/families.py) where they are the same in every scene. Those that differ from scene to scene are
-replaced by constants over roles, chosen from the training scenes so that a subgoal of a phase is met inside the phase in most of them.
+The subgoals are the family's (scenes/families/staging.py).
 """
 
 from __future__ import annotations
@@ -15,107 +14,12 @@ from coda_jax.agents.scripted.refinement import RefinementSettings, refined
 from coda_jax.programs.expressions import Expr
 from coda_jax.programs.training.measured import MeasuredProgress
 from coda_jax.programs.training.program import DenseProgram, SparseProgram, Subgoal, Tools, TrainingProgram, to_program
-from coda_jax.programs.training.rewrite import HELD_NEAR, PLACING_M, rewritten
-from coda_jax.programs.training.vocabulary import GOAL, SUCCESS
-from coda_jax.programs.verifier import CONTACT_FREE
-from coda_jax.scenes.families import LIFTED_M, PHASES
+from coda_jax.programs.training.rewrite import rewritten
+from coda_jax.scenes import families
+from coda_jax.scenes.families import PHASES
+from coda_jax.scenes.families.staging import Staging
 
 Variant = Literal["diagnosed", "task_text", "free_form", "sparse"]
-
-NEAR_M = 0.06  # the reach of the phase lies between 0.03 and 0.066 m, with the grasps of the target; in 3 of 4 scenes it is smaller
-CLOSER_M = 0.15  # half-way: the grip point begins 0.2 to 0.31 m away
-START_M = 0.30
-APART_M = 0.35  # target and reference begin 0.16 to 0.37 m apart
-RAISED_M = 0.04  # twice what ends the phase of the grasp, and less than the planner's clearance over the lowest fixture
-OVER_M = 0.06  # half the width of the narrowest training support or container is 0.057 m
-LOW_M = 0.01  # over the reference: objects are carried 0.02 m above everything
-BESIDE_M, LOW_BESIDE_M = 0.13, 0.02  # over the table beside it; nearer than any target begins
-CARRIED_M = 0.12  # height above the table at which the lowering begins
-
-
-def _compare(op: str, value: Expr, limit: float) -> Expr:
-    return Expr(op, (value, limit))
-
-
-def _ramp(value: Expr, low: float, high: float) -> Expr:
-    return Expr("ramp", (value, low, high))
-
-
-_REACH = Expr("distance", ("gripper", "target"))
-_APART = Expr("horizontal_distance", ("target", "reference"))
-_LIFTED, _GRASPED = Expr("lifted", ("target",)), Expr("grasped", ("target",))
-_OVER, _HEIGHT = Expr("height_above", ("target", "reference")), Expr("height_above", ("target", "table"))
-_OPENING, _STILL = Expr("gripper_opening", ()), Expr("still", ("target",))
-_HELD = _compare("at_least", _GRASPED, 1.0)
-_DOWN = _ramp(_HEIGHT, CARRIED_M, 0.0)
-_LETTING_GO = _ramp(_OPENING, 0.02, 0.08)
-_NEARER_AND_HELD = Expr("mean", (_ramp(_REACH, NEAR_M, 0.0), _GRASPED))
-_TO_GOAL = Expr("mean", (_ramp(_APART, APART_M, 0.0), GOAL))
-_CARRIED = Expr("mean", (_ramp(_REACH, START_M, NEAR_M), _GRASPED, _ramp(_APART, APART_M, PLACING_M)))
-
-_LOW_OVER_IT = Expr("all_of", (_compare("at_most", _APART, OVER_M), _compare("at_most", _OVER, LOW_M)))
-_LOW_BESIDE_IT = Expr("all_of", (_compare("at_most", _APART, BESIDE_M), _compare("at_most", _HEIGHT, LOW_BESIDE_M)))
-_LOW = Expr("all_of", (*HELD_NEAR.args, Expr("any_of", (_LOW_OVER_IT, _LOW_BESIDE_IT))))
-
-_CLOSE = Subgoal("close", HELD_NEAR, _CARRIED)
-_HELD_ANYHOW = Subgoal("held", _HELD, Expr("mean", (_ramp(_REACH, START_M, 0.0), _GRASPED)))
-_NEAR = Subgoal("near", _compare("at_most", _REACH, NEAR_M), _ramp(_REACH, START_M, NEAR_M))
-_LIFTED_UP = Subgoal("lifted", Expr("all_of", (_HELD, _compare("at_least", _LIFTED, LIFTED_M))), _ramp(_LIFTED, 0.0, LIFTED_M))
-
-
-@dataclasses.dataclass(frozen=True)
-class Cut:
-    """Four subgoals for one phase. spare: their places, in the order in which they go when fewer are wanted."""
-
-    subgoals: tuple[Subgoal, Subgoal, Subgoal, Subgoal]
-    spare: tuple[int, int]
-
-
-CUTS: dict[str, Cut] = {
-    "approach": Cut(
-        (
-            Subgoal("closer", _compare("at_most", _REACH, CLOSER_M), _ramp(_REACH, START_M, CLOSER_M)),
-            Subgoal("near", _compare("at_most", _REACH, NEAR_M), _ramp(_REACH, CLOSER_M, NEAR_M)),
-            Subgoal("held", _HELD, _NEARER_AND_HELD),
-            Subgoal("placed", SUCCESS, _TO_GOAL),
-        ),
-        (2, 0),
-    ),
-    "grasp": Cut((_NEAR, Subgoal("held", _HELD, _NEARER_AND_HELD), _LIFTED_UP, Subgoal("placed", SUCCESS, _TO_GOAL)), (0, 1)),
-    "transport": Cut(
-        (
-            _HELD_ANYHOW,
-            Subgoal("raised", Expr("all_of", (_HELD, _compare("at_least", _LIFTED, RAISED_M))), _ramp(_LIFTED, 0.0, RAISED_M)),
-            Subgoal("close", HELD_NEAR, _ramp(_APART, APART_M, PLACING_M)),
-            Subgoal("placed", SUCCESS, Expr("mean", (_DOWN, GOAL))),
-        ),
-        (0, 1),
-    ),
-    "place": Cut(
-        (
-            _CLOSE,
-            Subgoal("low", _LOW, _ramp(_OVER, 0.08, 0.0)),
-            Subgoal("goal", GOAL, _DOWN),
-            Subgoal("released", SUCCESS, _LETTING_GO),
-        ),
-        (0, 1),
-    ),
-    "release": Cut(
-        (
-            _CLOSE,
-            Subgoal("goal", GOAL, _DOWN),
-            Subgoal("free", Expr("all_of", (GOAL, _compare("at_most", _GRASPED, CONTACT_FREE))), _LETTING_GO),
-            Subgoal("settled", SUCCESS, Expr("mean", (_LETTING_GO, _STILL))),
-        ),
-        (0, 1),
-    ),
-}
-assert CUTS.keys() == set(PHASES), "every phase has a cut"
-
-# One subgoal for each phase; placing and release share the last stage.
-_CLOSE_BY_CARRYING = Subgoal("close", HELD_NEAR, _ramp(_APART, APART_M, PLACING_M))
-TASK_TEXT = TrainingProgram((_NEAR, _LIFTED_UP, _CLOSE_BY_CARRYING, Subgoal("placed", SUCCESS, _TO_GOAL)))
-_DENSE = Expr("mean", (_ramp(_REACH, START_M, 0.0), _GRASPED, _ramp(_LIFTED, 0.0, RAISED_M), _ramp(_APART, APART_M, 0.0), GOAL))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,18 +34,18 @@ class PotentialSettings:
     refinement: RefinementSettings
 
 
-def in_phase(phase: str, stages: int) -> TrainingProgram:
+def in_phase(staging: Staging, phase: str, stages: int) -> TrainingProgram:
     """The potential of a diagnosed phase with ``stages`` subgoals, as it reads before the gates' rewrite; a subgoal that is left out leaves
     its progress to the next one.
 
     Raises:
       ValueError: there is no such phase, or a number of stages that no cut has.
     """
-    if phase not in CUTS:
-        raise ValueError(f"there is no phase {phase!r}: use one of {', '.join(CUTS)}")
+    if phase not in staging.cuts:
+        raise ValueError(f"there is no phase {phase!r}: use one of {', '.join(staging.cuts)}")
     if not 2 <= stages <= 4:
         raise ValueError(f"{stages} stages: use 2, 3 or 4")
-    cut = CUTS[phase]
+    cut = staging.cuts[phase]
     left_out = set(cut.spare[: 4 - stages])
     kept: list[Subgoal] = []
     waiting: list[Expr] = []
@@ -165,20 +69,20 @@ class ScriptedPotentials:
     def __init__(self, settings: PotentialSettings):
         self._settings = settings
 
-    def compile(self, factor: Factor, phase: str, cause: str) -> str:
-        """The text of a training program for failures in ``phase``; the cause says which scenes are hard and moves no subgoal.
+    def compile(self, family: str, factor: Factor, phase: str, cause: str) -> str:
+        """The text of a training program for failures of a family in ``phase``; the cause says which scenes are hard and moves no subgoal.
 
         Raises:
           ValueError: see ``in_phase``.
         """
-        chosen = self._settings
-        staged: Mapping[Variant, TrainingProgram] = {"task_text": TASK_TEXT}
+        chosen, staging = self._settings, families.get(family).staging
+        staged: Mapping[Variant, TrainingProgram] = {"task_text": staging.task_text}
         tools = tools_for(factor, phase) if chosen.tools else Tools()
         if chosen.variant == "sparse":
             return to_program(SparseProgram(tools))
         if chosen.variant == "free_form":
-            return to_program(DenseProgram(_DENSE, chosen.dense_weight, tools))
-        program = staged.get(chosen.variant) or in_phase(phase, chosen.stages)
+            return to_program(DenseProgram(staging.dense, chosen.dense_weight, tools))
+        program = staged.get(chosen.variant) or in_phase(staging, phase, chosen.stages)
         return to_program(dataclasses.replace(rewritten(program), tools=tools))
 
     def refine(self, program: TrainingProgram, measured: MeasuredProgress) -> str:

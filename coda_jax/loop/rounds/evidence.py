@@ -52,13 +52,14 @@ def base_success(cases: Sequence[Case], failed: Case) -> Outcome | None:
 
 
 def missed_margin(outcome: Outcome) -> list[Any] | None:
-    """[name, value, step, threshold, unit] of the failed phase's quantity; None where it was reached, though not with what else the
-    phase asks for."""
+    """[name, value, step, threshold, unit] of the failed phase's quantity, of the first goal that missed it; None where it was reached,
+    though not with what else the phase asks for."""
     for margin in margins(outcome.trial.spec):
         measured = outcome.margins.get(margin.name)
         if margin.phase == outcome.phase and measured is not None:
             reached = measured.value <= measured.threshold if margin.best == "smallest" else measured.value >= measured.threshold
-            return None if reached else [margin.name, measured.value, measured.step, measured.threshold, measured.unit]
+            if not reached:
+                return [margin.name, measured.value, measured.step, measured.threshold, measured.unit]
     return None
 
 

@@ -77,6 +77,7 @@ class _Wanted:
     """A program to make or mend. heading: its first line. outcomes: recorded rollouts under it."""
 
     mode_id: str | None
+    family: str
     factor: Factor
     phase: str
     cause: str
@@ -88,7 +89,7 @@ def _wanted(run: Run, round_number: int) -> list[_Wanted]:
     cases = [case.outcome for case in collected(run, round_number)]
     failed = Counter(o.phase for o in cases if not o.success and o.phase)
     phase = max(PHASES, key=lambda p: (failed[p], -PHASES.index(p)))
-    wanted = [_Wanted(None, "EXECUTION", phase, "", f"# scenes that practise no mode, {phase}", cases)]
+    wanted = [_Wanted(None, run.config.family, "EXECUTION", phase, "", f"# scenes that practise no mode, {phase}", cases)]
     scenes = recall.Scenes(run.memory)
     path = run.folder / stored.file_of(round_number, "before")
     before = stored.load(path, scenes.spec) if path.exists() else []
@@ -99,7 +100,7 @@ def _wanted(run: Run, round_number: int) -> list[_Wanted]:
     for mode in sorted(current_modes(run.memory, run.config.family), key=lambda m: m.mode_id):
         if mode.mode_id in practised:
             own = [o for o in before if o.trial.spec.scene_id in practised[mode.mode_id]]
-            wanted.append(_Wanted(mode.mode_id, mode.factor, mode.phase, mode.cause, f"{heading(mode)}, {mode.phase}", own))
+            wanted.append(_Wanted(mode.mode_id, mode.family, mode.factor, mode.phase, mode.cause, f"{heading(mode)}, {mode.phase}", own))
     return wanted
 
 
@@ -126,7 +127,7 @@ def _made(run: Run, round_number: int, want: _Wanted, known: Program | None, gat
     if known is not None and known.text.startswith(f"{want.heading}\n"):  # else another phase fails most now
         old = patiently(sandbox, lambda: evaluate_training(known.text, sandbox))
     if old is None:
-        text, repairs = compiler.compile(want.factor, want.phase, want.cause), ()
+        text, repairs = compiler.compile(want.family, want.factor, want.phase, want.cause), ()
         program = patiently(sandbox, lambda: evaluate_training(text, sandbox))
         if isinstance(program, TrainingProgram):
             built = constructed(program, gates.demonstrations)

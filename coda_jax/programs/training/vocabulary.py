@@ -19,7 +19,7 @@ GOAL = Expr("goal", ())
 _LONGEST_GOAL = Expr(
     "all_of", (Expr("on", ("target", "table")), Expr("at_most", (Expr("horizontal_distance", ("target", "reference")), 0.1)))
 )
-_STAND_INS = {"goal": _LONGEST_GOAL, "success": nu(_LONGEST_GOAL, "target")}
+_STAND_INS = {"goal": _LONGEST_GOAL, "success": nu(_LONGEST_GOAL, *ROLES)}
 
 
 def substituted(expr: Expr, symbols: Mapping[str, Expr], names: Mapping[str, str], depth: int = 1) -> Expr:

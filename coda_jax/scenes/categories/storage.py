@@ -62,7 +62,7 @@ CATEGORIES = (
     Category("box", "container", "train", box_, 0, (("width", 0.125, 0.14), ("length", 0.14, 0.17), ("depth", 0.032, 0.044)), _IN),
     Category(
         "crate", "container", "train", crate, 0,
-        (("width", 0.122, 0.14), ("length", 0.135, 0.165), ("depth", 0.034, 0.044), ("end", 0.012, 0.022)),
+        (("width", 0.122, 0.14), ("length", 0.135, 0.165), ("depth", 0.032, 0.04), ("end", 0.01, 0.016)),
         _IN,
     ),
     Category(

@@ -100,7 +100,7 @@ def boat(p: Mapping[str, float]) -> Shape:
     )
     house_ = box(hx * 0.6, hy * 0.4, cabin / 2, y=-hy * 0.25, z=hull + cabin / 2)
     funnel = upright_cylinder(0.005, hull + cabin, hull + cabin + 0.008, y=-hy * 0.25)
-    return Shape((box(hx, hy, hull / 2, z=hull / 2), *bow, house_, funnel), (Grasp((0.0, -hy * 0.2, hull * 0.6), 0.0, width),))
+    return Shape((box(hx, hy, hull / 2, z=hull / 2), *bow, house_, funnel), (Grasp((0.0, -hy * 0.2, hull - 0.006), 0.0, width),))
 
 
 CATEGORIES = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from coda_jax.scenes import families
 from coda_jax.scenes.edits.path import follow
 from coda_jax.scenes.edits.record import EditError, Request
 from coda_jax.scenes.edits.room import trouble
+from coda_jax.scenes.families import family_of
 from coda_jax.scenes.shapes.build import volume
 from coda_jax.scenes.spec import AttributeFactor, ObjectAttributes, SceneSpec
 from coda_jax.scenes.tabletop import Tabletop, rested
@@ -16,7 +16,6 @@ from coda_jax.scenes.tabletop import Tabletop, rested
 LARGEST_SCALE = 1.38
 WIDEST_GRASP_M = 0.068  # of a hand that opens 0.08 m
 DENSITY_KG_M3 = (110.0, 2800.0)  # of what an edit makes
-BESIDE_LEFT_M = 0.03  # of the 0.05 m that a "beside" goal leaves round both radii
 HEAVIEST_KG = 0.6
 LEAST_FRICTION = 0.25
 LEAST_RATIO = 1.05  # a range shorter than this is none
@@ -31,8 +30,8 @@ def changed(spec: SceneSpec, name: str, **fields) -> SceneSpec:
 def size(request: Request) -> SceneSpec:
     """Scale the target up to the jaw's limit; its mass stays, so that only size is asked about.
 
-    A "beside" goal states a limit measured from the sizes it was written for. The limit is of the task and stays, so a larger target
-    has less of the margin left: at most BESIDE_LEFT_M less than before is the end of the range.
+    A goal may state a limit measured from the sizes it was written for. The limit is of the task and stays, so a larger target has less of
+    the margin left; the family says where that ends the range.
     """
     top, target = Tabletop(request.spec), request.binding["target"]
     thing, asset = request.spec.attribute(target), top.assets[target]
@@ -43,8 +42,7 @@ def size(request: Request) -> SceneSpec:
         "the jaws": WIDEST_GRASP_M / min(g.width_m for g in asset.grasps),
         "the least density for its mass": (thing.mass_kg / (DENSITY_KG_M3[0] * _volume(request.spec, target))) ** (1 / 3),
     }
-    if top.goal.relation == "beside":
-        factors["the margin of its goal"] = 1 + (families.BESIDE_MARGIN_M - BESIDE_LEFT_M) / families.radius(asset)
+    factors |= family_of(request.spec).size_limits(top.goals, target, top.assets)
     what = min(factors, key=lambda k: factors[k])
     if factors[what] < LEAST_RATIO:
         raise EditError(f"{target} cannot grow: {what} is reached: use another instance of {asset.category}, or verb mass")

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from coda_jax.scenes import families
 from coda_jax.scenes.edits.path import STEPS, along, follow, reachable
 from coda_jax.scenes.edits.record import EditError, Request
 from coda_jax.scenes.edits.room import trouble
+from coda_jax.scenes.families import radius
 from coda_jax.scenes.placement import REACH_X_M, REACH_Y_M, within_reach
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.tabletop import APPROACH_LENGTH_M, CROWDED_M, Tabletop, moved, raised, reach_margin, turned
@@ -37,7 +37,7 @@ def _fixed_target(request: Request) -> tuple[Tabletop, str]:
 def _beside(top: Tabletop, name: str, angle: float, wanted_m: float, of: str) -> tuple[float, float]:
     """Where ``name``'s centre lies on the ray from ``of`` at an angle so that the gap of the two is ``wanted_m``."""
     x0, y0, _ = top.places[of].pos_m
-    reach = families.radius(top.assets[of]) + families.radius(top.assets[name]) + wanted_m
+    reach = radius(top.assets[of]) + radius(top.assets[name]) + wanted_m
     spot = x0 + reach * math.cos(angle), y0 + reach * math.sin(angle)
     for _ in range(24):
         excess = Tabletop(moved(top.spec, {name: spot})).gap(name, of) - wanted_m
@@ -84,8 +84,7 @@ def _best_of(paths: list[Callable[[float], SceneSpec]], request: Request, advice
 def clearance(request: Request) -> SceneSpec:
     """Move the free neighbours straight toward the target: every gap shrinks to LEAST_GAP_M."""
     top, target = _fixed_target(request)
-    reference = top.goal.reference
-    near = [n for n in top.others(target, reference) if n in top.neighbours(target) and top.places[n].support == "table"]
+    near = [n for n in top.others(*top.task_objects) if n in top.neighbours(target) and top.places[n].support == "table"]
     near = [n for n in near if top.gap(n, target) > LEAST_GAP_M + 0.01]
     if not near:
         raise EditError(f"no free object but target and reference stands beside {target}: use a scene with a distractor, or verb reach")
@@ -115,8 +114,7 @@ def clearance(request: Request) -> SceneSpec:
 def crowd(request: Request, centre: str) -> SceneSpec:
     """Move other free objects close round one; the magnitude is the share of them."""
     top = Tabletop(request.spec)
-    known = (top.goal.target, top.goal.reference)
-    outside = [n for n in top.others(*known) if top.places[n].support == "table" and top.gap(n, centre) >= CROWDED_M]
+    outside = [n for n in top.others(*top.task_objects) if top.places[n].support == "table" and top.gap(n, centre) >= CROWDED_M]
     if not outside:
         raise EditError(f"no other free object stands more than {CROWDED_M:g} m from {centre}: use a scene with more distractors")
     rng = np.random.default_rng(request.seed)

@@ -10,6 +10,7 @@ from typing import TypeVar
 from coda_jax.scenes import families, language
 from coda_jax.scenes.edits.record import EditError, Request
 from coda_jax.scenes.edits.room import trouble
+from coda_jax.scenes.families import Goal
 from coda_jax.scenes.language import Template, noun
 from coda_jax.scenes.spec import Role, SceneSpec
 from coda_jax.scenes.tabletop import Tabletop
@@ -27,40 +28,59 @@ def called(spec: SceneSpec, name: str) -> str:
     return noun(spec.attribute(name).colour, Tabletop(spec).assets[name].category)
 
 
-def asked(spec: SceneSpec, relation: str, target: str, reference: str) -> SceneSpec:
+def asked(spec: SceneSpec, goals: Sequence[Goal]) -> SceneSpec:
     """The scene with another task over the same things: goal, instruction (the same phrasing where it can stay) and roles."""
-    top = Tabletop(spec)
-    said = language.match(spec.task.instruction)
-    template = said if said is not None and said.relation == relation and said.split == "train" else _phrasings(relation)[0]
+    top, family = Tabletop(spec), families.family_of(spec)
+    relation = str(family.relation_of(goals))
+    said = language.match(spec.task.instruction, family.name)
+    template = said if said is not None and said.relation == relation and said.split == "train" else _phrasings(spec, relation)[0]
     task = dataclasses.replace(
         spec.task,
-        instruction=template.render(called(spec, target), called(spec, reference)),
-        goal=families.goal_expression(relation, target, reference, top.assets[target], top.assets[reference]),
-        roles=_roles(spec, top, target, reference),
+        instruction=template.render(*(called(spec, n) for n in families.named(goals))),
+        goal=family.task(goals, top.assets),
+        roles=_roles(spec, top, goals),
     )
     return dataclasses.replace(spec, task=task)
 
 
-def _phrasings(relation: str) -> tuple[Template, ...]:
-    return language.templates(relation, "train")
+def _phrasings(spec: SceneSpec, relation: str) -> tuple[Template, ...]:
+    return language.templates(spec.task.family, relation, "train")
 
 
-def _roles(spec: SceneSpec, top: Tabletop, target: str, reference: str) -> tuple[Role, ...]:
-    """Roles by the generator's rule: fixtures keep their kind; other free things are distractors where they look like the target."""
+def _roles(spec: SceneSpec, top: Tabletop, goals: Sequence[Goal]) -> tuple[Role, ...]:
+    """Roles by the generator's rule: fixtures keep their kind; other free things are distractors where they look like the first target."""
+    targets = [g.target for g in goals]
+    references = [g.reference for g in goals if g.reference not in targets]
     roles = []
     for name in spec.object_ids:
         fixed = top.assets[name].kind != "object"
-        if name in (target, reference):
-            roles.append(Role(name, "target" if name == target else "reference"))
+        own = "target" if name in targets else "reference" if name in references else ""
+        if own:
+            roles.append(Role(name, own))
         if fixed:
             roles.append(Role(name, top.assets[name].kind))
-        elif name not in (target, reference):
-            roles.append(Role(name, "distractor" if _alike(spec, top, name, target) else "obstacle"))
+        elif not own:
+            roles.append(Role(name, "distractor" if _alike(spec, top, name, targets[0]) else "obstacle"))
     return tuple(roles)
 
 
 def _alike(spec: SceneSpec, top: Tabletop, a: str, b: str) -> bool:
     return top.assets[a].category == top.assets[b].category or spec.attribute(a).colour == spec.attribute(b).colour
+
+
+def replaced(goals: Sequence[Goal], old: str, new: str) -> tuple[Goal, ...]:
+    """The goals with another object in place of one."""
+    return tuple(Goal(g.relation, new if g.target == old else g.target, new if g.reference == old else g.reference) for g in goals)
+
+
+def _trained(spec: SceneSpec, top: Tabletop, goals: Sequence[Goal]) -> bool:
+    family = families.family_of(spec)
+    return (family.relation_of(goals), family.kind_of(goals, top.assets)) in family.pairs_of("train")
+
+
+def _asked_fairly(spec: SceneSpec, goals: Sequence[Goal]) -> SceneSpec | None:
+    after = asked(spec, goals)
+    return after if trouble(after) is None else None
 
 
 def _named_alone(spec: SceneSpec, *names: str) -> bool:
@@ -73,10 +93,13 @@ def target_swap(request: Request) -> SceneSpec:
     top = Tabletop(request.spec)
     goal = top.goal
     options = []
-    for name in top.others(goal.target, goal.reference):
+    for name in top.others(*top.task_objects):
         if not top.assets[name].grasps or top.stands_on(name, goal.reference) or not _named_alone(request.spec, name):
             continue
-        spec = asked(request.spec, goal.relation, name, goal.reference)
+        other = replaced(top.goals, goal.target, name)
+        if not _trained(request.spec, top, other):
+            continue
+        spec = asked(request.spec, other)
         if trouble(spec) is None:
             alike = sum(_alike(request.spec, top, n, name) for n in top.free if n != name)
             options.append(((alike, -round(top.nearest_gap(name), 6), name), spec))
@@ -93,14 +116,13 @@ def goal_swap(request: Request) -> SceneSpec:
     top = Tabletop(request.spec)
     goal = top.goal
     options = []
-    for relation, kind in families.pairs("train"):
-        for name, asset in top.assets.items():
-            same = (relation, name) == (goal.relation, goal.reference)
-            if name == goal.target or same or families.reference_kind(asset) != kind or not _named_alone(request.spec, name):
-                continue
-            spec = asked(request.spec, relation, goal.target, name)
-            if trouble(spec) is None:
-                options.append(((relation != goal.relation, round(top.distance(goal.target, name), 6), relation, name), spec))
+    family = families.family_of(request.spec)
+    now = family.relation_of(top.goals)
+    for other in family.other_tasks(top.goals, top.assets):
+        if not _named_alone(request.spec, *families.named(other)) or (spec := _asked_fairly(request.spec, other)) is None:
+            continue
+        relation, name = family.relation_of(other), other[0].reference
+        options.append(((relation != now, round(top.distance(goal.target, name), 6), relation, name), spec))
     if not options:
         raise EditError(f"no other trained goal is possible for {goal.target} here: use a scene with a second fixture, or verb target_swap")
     return pick(sorted(options, key=lambda o: o[0]), request.magnitude)[1]
@@ -109,10 +131,9 @@ def goal_swap(request: Request) -> SceneSpec:
 def paraphrase(request: Request) -> SceneSpec:
     """Ask in the words of another training template; those that share fewer words with the present ones come last."""
     spec = request.spec
-    goal = families.read_goal(spec)
-    now = language.match(spec.task.instruction)
+    now = language.match(spec.task.instruction, spec.task.family)
     words = set(spec.task.instruction.split()) if now is None else set(now.text.split())
-    options = [t for t in _phrasings(goal.relation) if t is not now]
+    options = [t for t in _phrasings(spec, families.relation(spec)) if t != now]
     options.sort(key=lambda t: (len(set(t.text.split()) ^ words), t.template_id))
-    text = pick(options, request.magnitude).render(called(spec, goal.target), called(spec, goal.reference))
+    text = pick(options, request.magnitude).render(*(called(spec, n) for n in families.named(families.read_goals(spec))))
     return dataclasses.replace(spec, task=dataclasses.replace(spec.task, instruction=text))

@@ -147,10 +147,10 @@ def _check_binding(spec: SceneSpec, chosen: Verb, binding: Mapping[str, str]) ->
     if len(set(binding.values())) < len(binding):
         raise EditError(f"the binding {dict(binding)} gives one object two roles: bind distinct objects")
     try:
-        goal = families.read_goal(spec)
+        goals = families.read_goals(spec)
     except ValueError as error:
         raise EditError(str(error)) from None
-    for role, own in (("target", goal.target), ("reference", goal.reference)):
+    for role, own in (("target", goals[0].target), ("reference", goals[0].reference)):
         if binding.get(role, own) != own:
             raise EditError(
                 f"the {role} of this scene's task is {own}, not {binding[role]}: bind {role} to {own}, or use a task verb first"
@@ -159,7 +159,7 @@ def _check_binding(spec: SceneSpec, chosen: Verb, binding: Mapping[str, str]) ->
     if "obstacle" in chosen.needs and kinds[binding["obstacle"]] != "object":
         raise EditError(f"{binding['obstacle']} is fixed and cannot be moved: bind a free object as the obstacle")
     extra = [r for r in chosen.needs if r not in ("target", "reference")]
-    if used := [r for r in extra if binding[r] in (goal.target, goal.reference)]:
+    if used := [r for r in extra if binding[r] in {n for g in goals for n in (g.target, g.reference)}]:
         raise EditError(f"{binding[used[0]]} is the task's own: bind another object as the {used[0]}")
 
 
@@ -186,7 +186,7 @@ def usual_bindings(spec: SceneSpec, verb_name: str, binding: Mapping[str, str] |
     open_roles = [r for r in needs if r not in base]
     if not open_roles:
         return [{r: base[r] for r in needs}]
-    taken = {top.goal.target, top.goal.reference}
+    taken = set(top.task_objects)
     names = top.free if "obstacle" in open_roles else spec.object_ids
     near = sorted((n for n in names if n not in taken), key=lambda n: (top.distance(n, top.goal.target), n))
     return [{r: base.get(r, n) for r in needs} for n in near]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from coda_jax.scenes.assets import Asset
-from coda_jax.scenes.families import loose_limit, read_goal
+from coda_jax.scenes.families import family_of, named, read_goals
 from coda_jax.scenes.language import noun
 from coda_jax.scenes.shapes.build import volume
 from coda_jax.scenes.spec import ObjectAttributes, SceneSpec
@@ -28,19 +28,21 @@ def plain_failures(spec: SceneSpec, assets: Mapping[str, Asset], settings: Valid
 def _names(spec: SceneSpec, assets: Mapping[str, Asset]) -> Iterator[Failure]:
     """The instruction must ask for the goal and single out target and reference by what is seen: category, colour where needed."""
     try:
-        goal = read_goal(spec)
+        goals = read_goals(spec)
     except ValueError as error:
         yield Failure("names", "", "", 0.0, "", str(error))
         return
-    if unknown := [n for n in (goal.target, goal.reference) if n not in assets]:
+    task = named(goals)
+    target, reference = goals[0].target, goals[0].reference
+    if unknown := [n for g in goals for n in (g.target, g.reference) if n not in assets]:
         yield Failure("names", unknown[0], "", 0.0, "", f"the goal speaks of {unknown[0]}, which is no object: use {', '.join(assets)}")
         return
-    if (loose := loose_limit(spec.task.goal, assets[goal.target], assets[goal.reference])) is not None:
-        yield Failure("names", goal.target, goal.reference, 0.0, "m", loose)
+    if (loose := family_of(spec).goal_trouble(spec.task.goal, assets)) is not None:
+        yield Failure("names", target, reference, 0.0, "m", loose)
     text = " ".join(re.findall(r"[a-z]+", spec.task.instruction.lower()))
     colour = {o.object: o.colour for o in spec.attributes.objects}
     unnamed = False
-    for name in (goal.target, goal.reference):
+    for name in task:
         category = assets[name].category
         alike = [o for o in assets if o != name and assets[o].category == category]
         twins = [o for o in alike if colour[o] == colour[name]]
@@ -53,8 +55,8 @@ def _names(spec: SceneSpec, assets: Mapping[str, Asset]) -> Iterator[Failure]:
             message = f"the instruction {spec.task.instruction!r} does not name {name} {reason}by what can be seen: say 'the {wanted}'"
             unnamed = True
             yield Failure("names", name, "", 1.0, "objects", message)
-    if not unnamed and (reason := wording_trouble(spec, goal, assets)) is not None:
-        yield Failure("names", goal.target, goal.reference, 0.0, "", reason)
+    if not unnamed and (reason := wording_trouble(spec, goals, assets)) is not None:
+        yield Failure("names", target, reference, 0.0, "", reason)
 
 
 def _workspace(spec: SceneSpec, name: str, settings: ValiditySettings) -> Iterator[Failure]:

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from coda_jax.scenes.assets import Asset
-from coda_jax.scenes.families import Goal, beside_limit, radius, read_goal
-from coda_jax.scenes.placement import Footprint, footprint, free_grasps, gap
+from coda_jax.scenes.families import Step, family_of, read_goals
+from coda_jax.scenes.families.steps import after
+from coda_jax.scenes.placement import footprint, free_grasps, gap
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import control, panda
 from coda_jax.sim.checks.record import Failure, ValiditySettings
@@ -22,8 +23,6 @@ _SOLVED = 1e-3  # m and rad
 _LONGEST_STEP_RAD = 0.3
 _DROP_M = 0.005  # release height above the resting pose
 _ABOVE_M = 0.05  # the way down to a waypoint starts this far above it
-_SIDES = 12  # directions tried around the reference of a "beside" goal
-_ROOM_M = 0.005
 
 
 def top_down(yaw_rad: np.ndarray) -> np.ndarray:
@@ -74,36 +73,31 @@ class _Query:
     cause: str = ""
 
 
-def _places(task: Goal, target: Asset, reference: Asset, shapes: Mapping[str, Footprint]) -> list[tuple[float, float]]:
-    """Where the target's centre may be released: over the reference, or the free places beside it."""
-    mine, goal = shapes[task.target], shapes[task.reference]
-    if task.relation != "beside":
-        return [(goal.x, goal.y)]
-    near = radius(target) + radius(reference)
-    found = []
-    for distance in (0.5 * (near + beside_limit(target, reference)), near + 0.01):
-        for side in range(_SIDES):
-            angle = 2 * math.pi * side / _SIDES
-            x, y = goal.x + distance * math.cos(angle), goal.y + distance * math.sin(angle)
-            place = dataclasses.replace(mine, x=x, y=y, bottom=0.0)
-            if all(gap(place, s) > _ROOM_M for n, s in shapes.items() if n != task.target):
-                found.append((x, y))
-    return found
-
-
-def _query(spec: SceneSpec, assets: Mapping[str, Asset]) -> _Query | None:
+def _queries(spec: SceneSpec, assets: Mapping[str, Asset]) -> list[_Query]:
+    """One for each goal of the scene, in order; of what is moved later with everything before it in its place."""
     try:
-        goal = read_goal(spec)
+        goals = read_goals(spec)
     except ValueError:
-        return None  # reported by the check of names
-    if goal.target not in assets or goal.reference not in assets:
-        return None
-    target, reference = assets[goal.target], assets[goal.reference]
-    place = spec.placement(goal.target)
+        return []  # reported by the check of names
+    if any(n not in assets for g in goals for n in (g.target, g.reference)):
+        return []
     shapes = {}
     for name, asset in assets.items():
         p = spec.placement(name)
         shapes[name] = footprint(asset, p.pos_m[0], p.pos_m[1], p.yaw_rad, p.pos_m[2] - asset.half_extent_m[2])
+    family, found = family_of(spec), []
+    step = Step(0, goals, assets, shapes)
+    for number in range(len(goals)):
+        step = dataclasses.replace(step, number=number)
+        found.append(_query(step, family.places(step), family.bottom(step)))
+        if found[-1].cause:
+            break
+        step = after(family, step)
+    return found
+
+
+def _query(step: Step, places: list[tuple[float, float]], bottom: float) -> _Query:
+    goal, target, shapes = step.goal, step.target, step.shapes
     mine = shapes[goal.target]
     others = [s for n, s in shapes.items() if n != goal.target and s.top > mine.bottom]
     grasps = free_grasps(target, mine.x, mine.y, mine.yaw, mine.bottom, others)
@@ -113,21 +107,14 @@ def _query(spec: SceneSpec, assets: Mapping[str, Asset]) -> _Query | None:
         near = f"{' and '.join(around)} stand too close" if around else "it has none"
         cause = f"no grasp of {goal.target} {where} is free for the open hand: {near}; leave 0.03 m on both sides of the grasp"
         return _Query(goal.target, goal.reference, [], [], cause)
-    places = _places(goal, target, reference, shapes)
     if not places:
         cause = f"no free place for {goal.target} beside {goal.reference}: move what stands around {goal.reference} away"
         return _Query(goal.target, goal.reference, [], [], cause)
-    if goal.relation == "on":
-        bottom = shapes[goal.reference].top
-    elif goal.relation == "inside":
-        bottom = shapes[goal.reference].bottom + reference.half_extent_m[2] + reference.cavity_pos_m[2] - reference.cavity_half_m[2]
-    else:
-        bottom = 0.0
-    c, s = math.cos(place.yaw_rad), math.sin(place.yaw_rad)
+    c, s = math.cos(mine.yaw), math.sin(mine.yaw)
     at_grasp, at_release = [], []
     for g in grasps:
         dx, dy = c * g.pos_m[0] - s * g.pos_m[1], s * g.pos_m[0] + c * g.pos_m[1]
-        jaw, dz = place.yaw_rad + g.yaw_rad, target.half_extent_m[2] + g.pos_m[2]
+        jaw, dz = mine.yaw + g.yaw_rad, target.half_extent_m[2] + g.pos_m[2]
         at_grasp.append((mine.x + dx, mine.y + dy, mine.bottom + dz, jaw))
         at_release.append([(x + dx, y + dy, bottom + _DROP_M + dz, jaw) for x, y in places])
     return _Query(goal.target, goal.reference, at_grasp, at_release)
@@ -138,9 +125,9 @@ def reach_failures(specs: Sequence[SceneSpec], assets: Sequence[Mapping[str, Ass
 
     Each waypoint counts with the point above it, from which the hand comes down; the jaws are symmetric, so both hand yaws are tried.
     """
-    queries = [_query(spec, a) for spec, a in zip(specs, assets, strict=True)]
+    queries = [_queries(spec, a) for spec, a in zip(specs, assets, strict=True)]
     rows: list[Waypoint] = []
-    for q in filter(None, queries):
+    for q in itertools.chain(*queries):
         for x, y, z, yaw in itertools.chain(q.at_grasp, *q.at_release):
             rows += [(x, y, z + up, yaw + turn) for turn in (0.0, math.pi) for up in (0.0, _ABOVE_M)]
     points = np.array(rows).reshape(-1, 4)
@@ -150,11 +137,12 @@ def reach_failures(specs: Sequence[SceneSpec], assets: Sequence[Mapping[str, Ass
     solved = np.all(solved, axis=2)
     misses = off.reshape(-1, 2, 2).max(2)
     results, cursor = [], 0
-    for q in queries:
+    for mine in queries:
         failures: list[Failure] = []
-        if q is not None and q.cause:
-            failures.append(Failure("reach", q.target, q.reference, 0.0, "", q.cause))
-        elif q is not None:
+        for q in mine:
+            if q.cause:
+                failures.append(Failure("reach", q.target, q.reference, 0.0, "", q.cause))
+                continue
             n, m = len(q.at_grasp), len(q.at_release[0])
             grasped, grasp_miss = solved[cursor : cursor + n], misses[cursor : cursor + n]
             released = solved[cursor + n : cursor + n + n * m].reshape(n, m, 2)

@@ -10,6 +10,7 @@ import numpy as np
 
 from coda_jax.programs import expressions
 from coda_jax.programs.verifier import nu
+from coda_jax.scenes import families
 from coda_jax.sim import panda
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.checks.record import Failure, ValiditySettings
@@ -83,14 +84,16 @@ def goals_at_start(scenes: Sequence[CompiledScene], view: WorldView, settings: V
     tables, results = [], []
     for scene in scenes:
         failures: list[Failure] = []
-        targets = scene.spec.with_role("target")
+        targets, family = scene.spec.with_role("target"), scene.spec.task.family
+        most = families.get(family).most_targets if family in families.names() else 1
         table = expressions.encode((), scene.index)
-        if len(targets) != 1:
-            message = f"{len(targets)} targets ({', '.join(targets)}): give exactly one object the role target"
+        if not 1 <= len(targets) <= most:
+            allowed = "exactly one object" if most == 1 else f"1 to {most} objects"
+            message = f"{len(targets)} targets ({', '.join(targets)}): give {allowed} the role target"
             failures.append(Failure("success", "", "", float(len(targets)), "objects", message))
         else:
             try:
-                table = expressions.encode((nu(scene.spec.task.goal, targets[0]),), scene.index)
+                table = expressions.encode((nu(scene.spec.task.goal, *targets),), scene.index)
             except expressions.ExpressionError as error:
                 failures.append(Failure("success", targets[0], "", 0.0, "", f"the goal cannot be read: {error}"))
         tables.append(table)

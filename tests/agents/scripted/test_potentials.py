@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from coda_jax.agents.base import PotentialCompiler
-from coda_jax.agents.scripted.potentials import CUTS, TASK_TEXT, PotentialSettings, ScriptedPotentials, in_phase, tools_for
+from coda_jax.agents.scripted.potentials import PotentialSettings, ScriptedPotentials, in_phase, tools_for
 from coda_jax.agents.scripted.refinement import RefinementSettings, refined
 from coda_jax.programs.expressions import Expr, encode, evaluate, stack
 from coda_jax.programs.sandbox import Sandbox
@@ -19,6 +19,7 @@ from coda_jax.programs.training.program import DenseProgram, SparseProgram, Tool
 from coda_jax.programs.training.rewrite import rewritten
 from coda_jax.programs.training.values import tables, values
 from coda_jax.scenes.families import PHASES
+from coda_jax.scenes.families.staging import CUTS, MOVING, TASK_TEXT
 from tests.programs.training.made import LIMITS, cut, demonstrations, e
 
 REFINEMENT = RefinementSettings(least_stopped=0.5, split=True)
@@ -34,8 +35,8 @@ def sandbox():
 
 def compiled(sandbox, phase: str, **changes):
     compiler = ScriptedPotentials(dataclasses.replace(SETTINGS, **changes))
-    text = compiler.compile("SPATIAL", phase, "gap_to_target:low")
-    assert text == compiler.compile("SPATIAL", phase, "gap_to_target:low")
+    text = compiler.compile("pick_place", "SPATIAL", phase, "gap_to_target:low")
+    assert text == compiler.compile("pick_place", "SPATIAL", phase, "gap_to_target:low")
     return evaluate_training(text, sandbox)
 
 
@@ -108,9 +109,9 @@ def test_tools_are_switched_off_by_one_setting(sandbox):
 
 def test_unknown_phase_or_size_is_named():
     with pytest.raises(ValueError, match="no phase 'insert': use one of approach, grasp"):
-        COMPILER.compile("TASK", "insert", "")
+        COMPILER.compile("pick_place", "TASK", "insert", "")
     with pytest.raises(ValueError, match="5 stages: use 2, 3 or 4"):
-        in_phase("grasp", 5)
+        in_phase(MOVING, "grasp", 5)
 
 
 def stopped_at(program: TrainingProgram, stalled: int, entry: float, best: tuple[float, float, float]) -> MeasuredProgress:
@@ -125,7 +126,7 @@ def ramp_of(program: TrainingProgram, number: int) -> tuple:
 
 
 def test_a_stalled_stage_is_split_where_there_is_room():
-    program = in_phase("approach", 2)  # near, placed
+    program = in_phase(MOVING, "approach", 2)  # near, placed
     measured_progress = stopped_at(program, 0, 0.28, (0.2, 0.12, 0.09))
     after = refined(program, measured_progress, REFINEMENT)
     assert [s.name for s in after.subgoals] == ["half_way1", "near", "placed"]
@@ -140,13 +141,17 @@ def test_a_stalled_stage_is_split_where_there_is_room():
 
 
 def test_without_room_the_ramp_is_fitted_to_what_was_reached():
-    program = in_phase("grasp", 4)
+    program = in_phase(MOVING, "grasp", 4)
     after = refined(program, stopped_at(program, 0, 0.3, (0.16, 0.12, 0.08)), REFINEMENT)
     assert ramp_of(after, 0) == (0.16, 0.06)  # begins at the worst tenth, ends where it did
     assert after.subgoals[1:] == program.subgoals[1:] and after.subgoals[0].done == program.subgoals[0].done
     lifted = refined(program, stopped_at(program, 2, 0.0, (0.001, 0.004, 0.03)), REFINEMENT)
     assert ramp_of(lifted, 2) == (0.001, 0.03)  # rising; the best tenth comes beyond the old end
-    wide = refined(in_phase("approach", 2), stopped_at(in_phase("approach", 2), 0, 0.28, (0.2, 0.12, 0.09)), RefinementSettings(0.5, False))
+    wide = refined(
+        in_phase(MOVING, "approach", 2),
+        stopped_at(in_phase(MOVING, "approach", 2), 0, 0.28, (0.2, 0.12, 0.09)),
+        RefinementSettings(0.5, False),
+    )
     assert wide.stages == 2 and ramp_of(wide, 0)[0] == 0.2
 
 
@@ -159,7 +164,7 @@ def test_without_room_the_ramp_is_fitted_to_what_was_reached():
     ],
 )
 def test_nothing_changes_without_a_stalled_stage(found):
-    program = in_phase("grasp", 4)
+    program = in_phase(MOVING, "grasp", 4)
     assert refined(program, found, REFINEMENT) == program
 
 
@@ -183,5 +188,5 @@ def test_refinement_from_rollouts_passes_the_gates_again(sandbox):
 
 def test_every_cut_reads_well():
     for phase, cut_ in CUTS.items():
-        check_program(in_phase(phase, 4))
+        check_program(in_phase(MOVING, phase, 4))
         assert len(set(cut_.spare)) == 2 and 3 not in cut_.spare

@@ -15,6 +15,7 @@ from coda_jax.scenes.edits.lock import edited_factors, require_lock, reverted
 from coda_jax.scenes.edits.record import EditError, FactorLockError
 from coda_jax.scenes.edits.room import trouble
 from coda_jax.scenes.edits.verbs import VERBS, applicable, apply_edit, matched
+from coda_jax.scenes.families.pick_place import BESIDE_MARGIN_M
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.measures import MEASURES, measure
@@ -96,7 +97,7 @@ def test_a_larger_target_keeps_its_goal_within_the_stated_limit():
     after = edited(spec, "size", {"target": goal.target}, 1.0)
     before_m, after_m = (families.radius(Tabletop(s).assets[goal.target]) for s in (spec, after))
     assert after.task.goal == spec.task.goal
-    assert 0 < after_m - before_m <= families.BESIDE_MARGIN_M - 0.03 + 1e-6
+    assert 0 < after_m - before_m <= BESIDE_MARGIN_M - 0.03 + 1e-6
 
 
 def test_a_lifted_thing_is_no_growth():
@@ -155,7 +156,7 @@ def test_task_verbs_ask_for_something_else_in_training_words():
         for spec, binding in cases(name):
             after = edited(spec, name, binding, 1.0)
             before, now = families.read_goal(spec), families.read_goal(after)
-            template = language.match(after.task.instruction)
+            template = language.match(after.task.instruction, after.task.family)
             assert template is not None and template.split == "train" and template.relation == now.relation
             assert (now == before) == (part is None)
             if part == "target":

@@ -1,0 +1,119 @@
+"""What does not change while one object is moved: where it is grasped, where it is put down, how high it travels."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from coda_jax.scenes.assets import Asset, Grasp
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.families import Goal, NoPlace, Step, family_of, read_goals
+from coda_jax.scenes.families.geometry import middle
+from coda_jax.scenes.placement import Footprint, footprint, gap, hand_boxes
+from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim.compile import scene_assets, token_index
+from coda_jax.sim.state import rotation_matrices
+
+CLEARANCE_M = 0.02  # of the carried object's underside, or of the finger tips, over everything else
+
+
+class NoPlan(ValueError):
+    """The planner sees no way; the message names the cause."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """One goal of one world. target, reference: tokens. goals: how many the task has."""
+
+    target: int
+    reference: int
+    grasps: tuple[Grasp, ...]  # free of clutter, best first
+    goal: Goal
+    goals: int
+    goal_xy: tuple[float, float]  # offset from the reference's centre
+    chosen: bool  # the place was found for the first grasp
+    goal_z: float  # centre height of the target when it rests at the goal
+    steady_yaw: float | None  # jaw yaw in the base frame for round targets, which may spin; None: follow the object
+    travel_z: float  # the finger tips until they are over the grasp, and the underside of what is carried, stay above this
+    ball: bool  # the target has no side to lie on
+
+
+def upright_yaw(quat: np.ndarray) -> tuple[float, bool]:
+    """Yaw (rad) of a token's orientation [4], and whether it stands upright."""
+    matrix = rotation_matrices(np.asarray(quat, float))
+    return math.atan2(matrix[1, 0], matrix[0, 0]), bool(matrix[2, 2] > 0.95)
+
+
+def is_round(asset: Asset) -> bool:
+    """Whether turning the asset about z changes nothing: every primitive is round and centred."""
+    return all(
+        (p.shape in ("cylinder", "sphere", "capsule") or (p.shape == "ellipsoid" and p.size_m[0] == p.size_m[1]))
+        and p.pos_m[:2] == (0.0, 0.0)
+        and p.quat_wxyz[1:3] == (0.0, 0.0)
+        for p in asset.primitives
+    )
+
+
+def is_ball(asset: Asset) -> bool:
+    return len(asset.primitives) == 1 and asset.primitives[0].shape == "sphere"
+
+
+def _candidates(asset: Asset, yaw: float, x: float, y: float) -> tuple[Grasp, ...]:
+    """The asset's grasps; a round one is grasped with the least turn of the hand that clutter allows."""
+    if not is_round(asset):
+        return asset.grasps
+    neutral = math.atan2(y, x)
+    turns = [sign * math.pi * i / 8 for i in range(5) for sign in (1, -1)]
+    return tuple(dataclasses.replace(asset.grasps[0], yaw_rad=neutral + turn - yaw) for turn in turns)
+
+
+def measured_step(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.ndarray, number: int) -> Step:
+    """Goal ``number`` of a scene with everything where it was measured, pos [o, 3] and quat [o, 4]."""
+    index = token_index(spec, catalogue)
+    assets = dict(zip(spec.object_ids, scene_assets(spec, catalogue), strict=True))
+    here: dict[str, Footprint] = {}
+    for name, asset in assets.items():
+        p = pos[index[name]]
+        here[name] = footprint(asset, float(p[0]), float(p[1]), upright_yaw(quat[index[name]])[0], float(p[2]) - asset.half_extent_m[2])
+    return Step(number, read_goals(spec), assets, here)
+
+
+def plan_step(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.ndarray, number: int) -> Plan:
+    """Plan one goal of one world from the measured poses of its tokens, pos [o, 3] and quat [o, 4].
+
+    Raises:
+      NoPlan: the target lies on its side, no grasp is free of clutter, or no place for the goal is free.
+    """
+    family, index = family_of(spec), token_index(spec, catalogue)
+    step = measured_step(spec, catalogue, pos, quat, number)
+    goal, target, here = step.goal, step.target, step.shapes
+    yaw, upright = upright_yaw(quat[index[goal.target]])
+    if not upright and not is_ball(target):
+        raise NoPlan(f"{goal.target} lies on its side: only upright objects are grasped")
+    mine = here[goal.target]
+    centre_z = mine.bottom + target.half_extent_m[2]
+    clutter = [f for name, f in here.items() if name != goal.target and f.top > mine.bottom + 0.002]
+
+    def hits(grasp: Grasp) -> float:
+        """Depth by which the open hand would cut into clutter at this grasp."""
+        fingers, palm = hand_boxes(grasp, mine.x, mine.y, yaw, centre_z)
+        return sum(max(0.0, 0.002 - gap(part, f)) for part in (*fingers, palm) for f in clutter if f.top > part.bottom)
+
+    candidates = _candidates(target, yaw, mine.x, mine.y)
+    scored = sorted((round(hits(g), 4), i) for i, g in enumerate(candidates))
+    grasps = tuple(candidates[i] for depth, i in scored if depth < 0.004)
+    if not grasps:
+        raise NoPlan(f"no free grasp of {goal.target}: clutter stands within the open hand; move it 0.02 m away")
+    top = max((f.top for name, f in here.items() if name != goal.target), default=0.0)
+    try:
+        offset = family.offset(step, grasps[0], yaw)
+    except NoPlace as error:
+        raise NoPlan(str(error)) from None
+    x, y = middle(step.reference, here[goal.reference])
+    place = offset or (x - here[goal.reference].x, y - here[goal.reference].y)
+    goal_z = family.bottom(step) + target.half_extent_m[2]
+    steady = yaw + grasps[0].yaw_rad if is_round(target) else None
+    tokens = index[goal.target], index[goal.reference]
+    return Plan(*tokens, grasps, goal, len(step.goals), place, offset is not None, goal_z, steady, top + CLEARANCE_M, is_ball(target))
