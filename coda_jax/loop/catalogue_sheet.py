@@ -30,7 +30,7 @@ _LABEL, _GAP = 30, 4
 _BACKGROUND, _INK, _MUTED, _HELD_OUT = (255, 255, 255), (31, 41, 55), (107, 114, 128), (185, 28, 28)
 
 
-def _scene(asset: Asset, colour: str) -> SceneSpec:
+def scene_of(asset: Asset, colour: str) -> SceneSpec:
     """A scene of this thing alone; nothing is asked of it."""
     name, (x, y) = asset.category, _WHERE_M
     yaw = _LONG_YAW_RAD if asset.half_extent_m[1] > 1.2 * asset.half_extent_m[0] else _YAW_RAD
@@ -52,7 +52,7 @@ def _camera(asset: Asset) -> Camera:
 def tile(asset: Asset, catalogue: Catalogue, colour: str, height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
     """Picture of one asset, [height, width, 3] uint8."""
     bucket = Bucket(2, FIXTURE_GEOMS)
-    scene = compile_scene(_scene(asset, colour), catalogue, bucket)
+    scene = compile_scene(scene_of(asset, colour), catalogue, bucket)
     return render(scene.model, scene.qpos[None], _camera(asset), height=height, width=width)[0]
 
 

@@ -32,6 +32,29 @@ def _assets() -> tuple[Asset, ...]:
     return tuple(instance(c, i) for c in CATEGORIES.values() for i in range(INSTANCES))
 
 
+_OWN: dict[str, Asset] = {}  # assets that users added in this process (scenes/own.py)
+
+
+@functools.cache
+def _by_id() -> dict[str, Asset]:
+    """Every asset by id, a user's own ones last."""
+    return {a.asset_id: a for a in _assets()} | _OWN
+
+
+def register(asset: Asset) -> None:
+    """Add a user's own asset to every catalogue of its split, for this process; the hash, which names the common ones, stays.
+
+    Raises:
+      ValueError: another asset has its id, or a common category its name.
+    """
+    if asset.category in CATEGORIES:
+        raise ValueError(f"{asset.asset_id}: {asset.category} is a category of the catalogue: use another name")
+    if _OWN.get(asset.asset_id, asset) != asset:
+        raise ValueError(f"two own assets are called {asset.asset_id}: give one of them another number")
+    _OWN[asset.asset_id] = asset
+    _by_id.cache_clear()
+
+
 @functools.cache
 def catalogue_hash() -> str:
     """First 16 hex digits of the SHA-256 over version and every asset: another catalogue, another hash."""
@@ -50,13 +73,13 @@ class Catalogue:
     def __init__(self, split: str = "train") -> None:
         if split not in SPLITS:
             raise ValueError(f"unknown split {split!r}: use one of {', '.join(SPLITS)}")
-        self._by_id = {a.asset_id: a for a in _assets() if a.split == split}
+        self._by_id = {i: a for i, a in _by_id().items() if a.split == split}
 
     @classmethod
     def all(cls) -> Catalogue:
         """Every split."""
         catalogue = cls.__new__(cls)
-        catalogue._by_id = {a.asset_id: a for a in _assets()}
+        catalogue._by_id = _by_id()
         return catalogue
 
     def __contains__(self, asset_id: object) -> bool:

@@ -7,7 +7,7 @@ from importlib.resources.abc import Traversable
 from coda_jax.programs.expressions import shown
 from coda_jax.scenes import families, language, suites
 from coda_jax.scenes.assets import Asset
-from coda_jax.scenes.catalogue import CATEGORIES, Catalogue
+from coda_jax.scenes.catalogue import CATEGORIES, Catalogue, category_split
 from coda_jax.scenes.categories import tree
 from coda_jax.scenes.fingerprint import frozen_index
 from coda_jax.scenes.held_layouts import held_out_geometry
@@ -73,10 +73,9 @@ def _refuse_words(instruction: str) -> None:
 
 
 def _refuse_asset(name: str, asset: Asset, catalogue: Catalogue) -> None:
-    category = CATEGORIES[asset.category]
-    if category.split != "train":
+    if (split := category_split(asset.category)) != "train":
         offered = " or ".join(tree.nearest(asset.category, catalogue.categories(asset.kind)))
-        raise HeldOutContent("category", f"{name} is a {asset.category}, a category held out for {category.split}: use {offered}")
+        raise HeldOutContent("category", f"{name} is a {asset.category}, a category held out for {split}: use {offered}")
     offered = ", ".join(a.asset_id for a in catalogue.instances(asset.category))
     raise HeldOutContent("instance", f"{name} uses {asset.asset_id}, an instance held out for {asset.split}: use one of {offered}")
 

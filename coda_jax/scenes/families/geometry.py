@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 from coda_jax.scenes.assets import Asset
@@ -49,16 +48,11 @@ def middle(asset: Asset, shape: Footprint) -> tuple[float, float]:
     return shape.x + c * x - s * y, shape.y + s * x + c * y
 
 
-@functools.cache
-def _all_assets() -> Catalogue:
-    return Catalogue.all()
-
-
 def scaled_assets(spec: SceneSpec) -> dict[str, Asset]:
     """Object id to asset at the scene's scale, of any split.
 
     Raises:
       UnknownAsset: the scene names an asset that no split holds.
     """
-    catalogue = _all_assets()
+    catalogue = Catalogue.all()
     return {o.object: catalogue.get(o.asset).scaled(o.scale) for o in spec.attributes.objects}

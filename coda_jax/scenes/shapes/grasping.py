@@ -16,7 +16,7 @@ MIN_GRASP_WIDTH_M = 0.015
 _GRID = 33  # points along each side of a face: 2-3 mm apart on the largest things
 _YAWS = tuple(i * math.pi / 8 for i in range(8))
 _STEPS = (0.0, 0.008, -0.008, 0.016, -0.016, 0.024, -0.024, 0.032, -0.032)  # tried on both sides of the centre of mass, m
-_SAME_M = 0.004  # a grasp this little wider than another is as good
+_PRESSED_M, _SLOPE_M = 0.004, 0.002  # half height of the place that must be the widest, and by how much it may fall short
 
 
 def _faces() -> np.ndarray:
@@ -74,14 +74,14 @@ def _jaw_frame(points: np.ndarray, grasp: Grasp) -> tuple[np.ndarray, np.ndarray
 def find_grasps(primitives: Sequence[Primitive], half_height_m: float, count: int = 4) -> tuple[Grasp, ...]:
     """Top-down grasps of a thing in the frame of its bounding box's centre: best first, at most one a yaw; empty where none fits.
 
-    Tried: eight yaws, places on both sides of the centre of mass, the three heights that tips and palm allow. What counts first is to be
-    near the centre of mass, then a narrow grasp.
+    Tried: eight yaws, places on both sides of the centre of mass, four heights that tips and palm allow. What counts first is to be
+    near the centre of mass and low, then a narrow grasp.
     """
     points = np.concatenate([surface(p) for p in primitives])
     weights = np.array([volume(p) for p in primitives])
     centre = weights @ np.array([p.pos_m for p in primitives]) / weights.sum()
     lowest = max(MIN_GRIP_HEIGHT_M - half_height_m, half_height_m - MAX_ABOVE_GRIP_M)
-    heights = sorted({math.ceil(max(lowest, z) * 1e5) / 1e5 for z in (lowest, 0.0, half_height_m - 0.012)})
+    heights = sorted({math.ceil(max(lowest, z) * 1e5) / 1e5 for z in (lowest, 0.0, half_height_m - 0.012, half_height_m - 0.005)})
     best: list[tuple[float, Grasp]] = []
     for yaw in _YAWS:
         found = []
@@ -91,7 +91,7 @@ def find_grasps(primitives: Sequence[Primitive], half_height_m: float, count: in
                 grasp = _closed(points, Grasp((float(x), float(y), z), yaw, 0.0))
                 if grasp is not None:
                     off = math.dist(grasp.pos_m[:2], centre[:2])
-                    found.append((off + 0.25 * max(grasp.width_m - 2 * _SAME_M, 0.0) + 0.1 * abs(z - heights[0]), grasp))
+                    found.append((off + 0.1 * grasp.width_m + 0.3 * (z - heights[0]), grasp))
         if found:
             best.append(min(found, key=lambda f: f[0]))
     return tuple(g for _, g in sorted(best, key=lambda f: f[0])[:count])
@@ -107,8 +107,9 @@ def _closed(points: np.ndarray, grasp: Grasp) -> Grasp | None:
     x, y, z = grasp.pos_m
     middle = Grasp((round(x + shift * math.cos(grasp.yaw_rad), 6), round(y + shift * math.sin(grasp.yaw_rad), 6), z), grasp.yaw_rad, width)
     along, across, up = _jaw_frame(points, middle)
-    pressed = (np.abs(across) <= FINGER_HALF_WIDTH_M) & (np.abs(up) <= 0.008)
+    # the widest place must be where the pads press, not below it: pads on a slope push the thing out downwards
+    pressed = (np.abs(across) <= FINGER_HALF_WIDTH_M) & (np.abs(up) <= _PRESSED_M)
     for side in (1, -1):
-        if not (pressed & (side * along >= width / 2 - 0.003)).any():
+        if not (pressed & (side * along >= width / 2 - _SLOPE_M)).any():
             return None
     return Grasp(middle.pos_m, round(grasp.yaw_rad, 6), round(width, 6))
