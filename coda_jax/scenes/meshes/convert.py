@@ -86,7 +86,7 @@ def decompose(points: np.ndarray, triangles: np.ndarray, most: int) -> list[np.n
     coacd.set_log_level("error")
     # a few primitives follow: a coarse search finds the same pieces as the package's own settings, in a tenth of the time
     made = coacd.run_coacd(
-        coacd.Mesh(points, triangles), threshold=0.05, max_convex_hull=most, preprocess_resolution=30, resolution=1000, mcts_nodes=12,
+        coacd.Mesh(points, triangles), threshold=0.05, max_convex_hull=most, preprocess_resolution=50, resolution=1000, mcts_nodes=12,
         mcts_iterations=50, decimate=True, max_ch_vertex=128, seed=0,
     )  # fmt: skip
     return [np.asarray(vertices, float) for vertices, _ in made]

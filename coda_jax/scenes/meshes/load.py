@@ -55,7 +55,7 @@ def read_triangles(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
         _check_glb(name, content)
     try:
         # no resolver: whatever the file refers to is out of reach
-        scene = trimesh.load_scene(io.BytesIO(content), file_type=kind, resolver=None, skip_materials=True)
+        scene = trimesh.load_scene(io.BytesIO(content), file_type=kind, resolver=None, skip_materials=True, process=False)
         used = [scene.geometry[scene.graph[node][1]] for node in scene.graph.nodes_geometry]
         faces = sum(len(g.faces) for g in used if isinstance(g, trimesh.Trimesh))
         vertices = sum(len(g.vertices) for g in used if isinstance(g, trimesh.Trimesh))
@@ -94,11 +94,19 @@ def _check_glb(name: str, content: bytes) -> None:
         raise MeshError(f"{name} is no GLB file: its header is damaged") from error
     if not isinstance(header, dict):
         raise MeshError(f"{name} is no GLB file: its header is damaged")
-    for buffer in header.get("buffers") or []:
-        if "uri" in buffer:
-            raise MeshError(f"{name} keeps its geometry in another file ({str(buffer['uri'])[:40]!r}): export it as one .glb")
     if needed := header.get("extensionsRequired"):
         raise MeshError(f"{name} needs the extensions {str(needed)[:80]}, which are not read: export it without compression")
-    for accessor in header.get("accessors") or []:
-        if not 0 <= accessor.get("count", 0) <= 3 * MAX_FACES:
-            raise MeshError(f"{name} states {accessor.get('count')} numbers in one array, at most {3 * MAX_FACES}: simplify the mesh")
+    for buffer in _entries(name, header, "buffers"):
+        if "uri" in buffer:
+            raise MeshError(f"{name} keeps its geometry in another file ({str(buffer['uri'])[:40]!r}): export it as one .glb")
+    for accessor in _entries(name, header, "accessors"):
+        count = accessor.get("count", 0)
+        if not isinstance(count, int) or not 0 <= count <= 3 * MAX_FACES:
+            raise MeshError(f"{name} states {str(count)[:20]} numbers in one array, at most {3 * MAX_FACES}: simplify the mesh")
+
+
+def _entries(name: str, header: dict, key: str) -> list[dict]:
+    entries = header.get(key, [])
+    if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
+        raise MeshError(f"{name} is no GLB file: its {key} are damaged")
+    return entries
