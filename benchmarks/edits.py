@@ -54,7 +54,7 @@ def main(argv: list[str]) -> None:
         solved = 0
         if hardest:
             sim = parts.native_simulator(config, everything, parts.common_bucket(hardest, everything))
-            solved = solve(sim, hardest, planner, config.horizon).k
+            solved = solve(sim, hardest, planner, parts.horizon_of(config)).k
         print(
             f"{name:20}{applies:>5}/{len(bases):<6}" + "".join(f"{s:>9.0%}" for s in shares) + f"{solved:>5}/{len(hardest):<3}  {reasons}",
             file=sys.stderr,

@@ -49,9 +49,11 @@ def main(arguments: list[str]) -> None:
     specs = [sample_spec(train, config.family, "id", "train", seed) for seed in range(_RECORDED.value)]
     base = parts.simulator(config, catalogue, parts.training_bucket(train))
     sim, act = evaluation.acting(policy, params, base, catalogue)
-    runner = TrialRunner(sim, catalogue, act, encoder.encode, config.evaluate.executed, config.horizon, jax.random.key(0), record=True)
+    runner = TrialRunner(
+        sim, catalogue, act, encoder.encode, config.evaluate.executed, parts.horizon_of(config), jax.random.key(0), record=True
+    )
     outcomes = runner([Trial(spec, (i, 0)) for i, spec in enumerate(specs)])
-    jobs = [episode_of(spec, config.horizon, (i, 0)) for i, spec in enumerate(specs)]
+    jobs = [episode_of(spec, config.horizon.pick_place, (i, 0)) for i, spec in enumerate(specs)]
     demos = [t for t in demonstrate(base, catalogue, jobs, parts.planner_of(config), parts.noise_of(config), 0) if t.success]
 
     def report(name: str, value: float, unit: str, **more) -> None:

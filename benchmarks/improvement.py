@@ -172,7 +172,7 @@ class Arm:
         import jax
 
         from coda_jax.evaluation.trials import TrialRunner
-        from coda_jax.loop import evaluation, improvement
+        from coda_jax.loop import evaluation, improvement, parts
 
         guide = None
         if mode != "policy":
@@ -186,7 +186,7 @@ class Arm:
             act,
             run.encoder.encode,
             config.evaluate.executed,
-            config.horizon,
+            parts.horizon_of(config),
             jax.random.fold_in(self.key, stream),
             record=record,
         )

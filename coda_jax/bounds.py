@@ -4,7 +4,10 @@ from __future__ import annotations
 
 AT_LEAST: dict[str, float] = {
     "seed": 0,
-    "horizon": 1,
+    "horizon.pick_place": 1,
+    "horizon.put_inside": 1,
+    "horizon.stack_insert": 1,
+    "horizon.own": 1,
     "sim.worlds": 1,
     "sim.threads": 0,
     "sandbox.text_bytes": 1,
@@ -141,7 +144,10 @@ BELOW: dict[str, float] = {
 }
 AT_MOST: dict[str, float] = {
     "seed": 2**32 - 1,  # jax keys take no more: a larger seed would repeat another one
-    "horizon": 10_000,
+    "horizon.pick_place": 10_000,
+    "horizon.put_inside": 10_000,
+    "horizon.stack_insert": 10_000,
+    "horizon.own": 10_000,
     "sim.worlds": 2**16,
     "sim.threads": 4096,
     "sandbox.text_bytes": 2**24,

@@ -18,6 +18,7 @@ from coda_jax.bounds import AT_LEAST, AT_MOST, BELOW
 from coda_jax.runtime import InputError
 
 PRESETS = ("cpu", "paper")
+FAMILIES = ("pick_place", "put_inside", "stack_insert")
 NOT_BUILT = ("none", "learnability")  # strategies of the method that are still to come
 STRATEGIES = ("sft", "domain_randomization", "uniform", "success_rate", "coda_no_memory", "coda")
 SUITES = ("id", "instances", "layouts", "tasks", "categories")
@@ -38,8 +39,14 @@ def default(preset: str = "cpu") -> Config:
     config = ConfigDict(
         {
             "seed": 0,  # of scenes, demonstrations, initial parameters, training and rollouts
-            "family": "pick_place",
-            "horizon": 120,  # control steps of 0.1 s before an episode counts as failed
+            "family": "pick_place",  # or several, separated by commas: one policy for all of them
+            "own_families": "",  # modules, separated by commas, that register families of the user; imported at the start
+            "horizon": {  # control steps of 0.1 s before an episode counts as failed, of each family
+                "pick_place": 120,
+                "put_inside": 240,
+                "stack_insert": 240,
+                "own": 240,  # of families that the user registered
+            },
             "sim": {
                 "backend": "auto",  # auto, native or mjx; auto takes native on a CPU
                 "worlds": 64,  # worlds stepped together, per executable
@@ -296,6 +303,40 @@ def default(preset: str = "cpu") -> Config:
     return config.lock()
 
 
+def families(config: Config) -> tuple[str, ...]:
+    """The families of a run, in the order given."""
+    return tuple(name.strip() for name in config.family.split(","))
+
+
+def own_families(config: Config) -> tuple[str, ...]:
+    """Modules of the user that register families."""
+    return tuple(name.strip() for name in config.own_families.split(",") if name.strip())
+
+
+def horizon(config: Config, family: str) -> int:
+    """Control steps of an episode of a family."""
+    return config.horizon[family] if family in FAMILIES else config.horizon.own
+
+
+def longest_horizon(config: Config) -> int:
+    """Control steps of the longest episode of the run's families."""
+    return max(horizon(config, name) for name in families(config))
+
+
+def _check_families(config: Config) -> None:
+    chosen = families(config)
+    if len(set(chosen)) < len(chosen):
+        raise InputError(f'config.family is "{config.family}"; name each family once')
+    for name in chosen:
+        if name not in FAMILIES and not own_families(config):
+            guess = difflib.get_close_matches(name, FAMILIES, n=1)
+            hint = f' (did you mean "{guess[0]}"?)' if guess else ""
+            raise InputError(
+                f'config.family is "{name}"{hint}; use any of: {", ".join(FAMILIES)}, or name the module that registers yours in '
+                "config.own_families"
+            )
+
+
 def leaves(config: Config | Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted path and value of every setting."""
     for key, value in config.items():
@@ -383,7 +424,6 @@ def check_types(config: Config, reference: Config) -> None:
 _FAR = 1e9  # beyond any length, density or factor
 RANGES = ("validity.density_kg_m3", "validity.scale", "validity.longest_m", "validity.workspace_x_m", "validity.workspace_y_m")
 ONE_OF: dict[str, tuple[str, ...]] = {
-    "family": ("pick_place",),
     "strategy": STRATEGIES,
     "critic.gamma_unit": ("step", "chunk"),
     "critic.backup": ("max", "mean", "softmax", "log_mean_exp"),
@@ -437,6 +477,7 @@ def validate(config: Config, trains: bool = True) -> None:
                 raise InputError(
                     f'config.{path} is "{one}"{hint}; use {"any" if isinstance(value, (list, tuple)) else "one"} of: {", ".join(choices)}'
                 )
+    _check_families(config)
     combinations.check(config, trains)
 
 

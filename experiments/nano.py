@@ -12,7 +12,7 @@ def get_config(variant: str = "") -> settings.Config:
     config = settings.default("cpu")
     config.update(
         {
-            "horizon": 60,
+            "horizon": {"pick_place": 60},
             "sim": {"worlds": 16},
             "planner": {"speed": 1.0},
             "demos": {"count": 16},

@@ -63,11 +63,11 @@ def select(candidates: Iterator[SceneSpec], count: int, settings: ValiditySettin
     return Selection(tuple(kept.values())[:count], tried, dict(rejected))
 
 
-def solve(sim: Simulator, specs: Sequence[SceneSpec], settings: PlannerSettings, horizon: int) -> PlannerResult:
+def solve(sim: Simulator, specs: Sequence[SceneSpec], settings: PlannerSettings, horizon: Callable[[SceneSpec], int]) -> PlannerResult:
     """Let the planner try every scene once, undisturbed."""
     catalogue = Catalogue.all()
     found: list[Trajectory] = list(
-        demonstrate(sim, catalogue, [episode_of(s, horizon, (i, 0)) for i, s in enumerate(specs)], settings, None, 0)
+        demonstrate(sim, catalogue, [episode_of(s, horizon(s), (i, 0)) for i, s in enumerate(specs)], settings, None, 0)
     )
     failed = {t.episode.spec.scene_id: t.cause for t in sorted(found, key=lambda t: t.episode.key) if not t.success}
     return PlannerResult(len(found) - len(failed), len(found), success_by_category(found, catalogue), failed)

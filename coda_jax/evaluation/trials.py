@@ -12,6 +12,7 @@ from coda_jax.evaluation.rollouts import EmbedFn, PolicyFn, Result, rollout
 from coda_jax.evaluation.statistics import Interval, cluster_bootstrap, wilson
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families import margins
+from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.simulator import Simulator, episode_of
 
 _FIRST_MARGIN = 1 + len(PHASES)  # columns: nu, phases, margins (sim/simulator.py)
@@ -37,7 +38,8 @@ def outcome_of(result: Result, trial: Trial) -> Outcome:
 class TrialRunner:
     """A ``RolloutFn``: rolls trials out with one policy in one simulator.
 
-    key: folded with each trial's key, so that equal trials have equal noise whenever and beside whomever they run.
+    horizon: control steps of a scene's episode. key: folded with each trial's key, so that equal trials have equal noise whenever and
+    beside whomever they run.
     on_result: called with each outcome, in the order in which rollouts end (progress, a signal to stop). record: outcomes are recorded.
     """
 
@@ -48,7 +50,7 @@ class TrialRunner:
         policy_fn: PolicyFn,
         embed: EmbedFn,
         executed: int,
-        horizon: int,
+        horizon: Callable[[SceneSpec], int],
         key: jax.Array,
         on_result: Callable[[Outcome], None] = lambda _: None,
         record: bool = False,
@@ -62,7 +64,7 @@ class TrialRunner:
         numbers: dict[int, int] = {}
         episodes = []
         for number, trial in enumerate(trials):
-            episode = episode_of(trial.spec, self._horizon, trial.key, trial.prefix)
+            episode = episode_of(trial.spec, self._horizon(trial.spec), trial.key, trial.prefix)
             numbers[id(episode)] = number
             episodes.append(episode)
         outcomes: list[Outcome | None] = [None] * len(trials)

@@ -53,10 +53,12 @@ class TrainingCheck:
         found: list[Demonstrated] = []
         for first in range(0, _MOST_SCENES, sim.worlds):
             seeds = range(config.seed * SEEDS_PER_RUN + first, config.seed * SEEDS_PER_RUN + first + sim.worlds)
-            specs = [sample_spec(catalogue, config.family, "id", "train", seed) for seed in seeds]
+            chosen = settings.families(config)
+            specs = [sample_spec(catalogue, chosen[seed % len(chosen)], "id", "train", seed) for seed in seeds]
             reports = check_scenes(specs, catalogue, parts.validity_of(config))
             valid = [spec for spec, report in zip(specs, reports, strict=True) if report.valid]
-            episodes = [episode_of(spec, config.horizon, (number, 0)) for number, spec in enumerate(valid)]
+            horizon = parts.horizon_of(config)
+            episodes = [episode_of(spec, horizon(spec), (number, 0)) for number, spec in enumerate(valid)]
             ended = demonstrate(sim, catalogue, episodes, parts.planner_of(config), None, config.seed)
             good = sorted((t for t in ended if t.success and t.attempts == 1), key=lambda t: t.episode.key)
             found += [demonstrated(t, catalogue) for t in good]

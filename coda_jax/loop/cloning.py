@@ -30,14 +30,14 @@ _MULTIPLE = 256  # rows of the language set are padded to it
 def dataset(config: settings.Config, demos: Sequence[Demonstration], encoder: TextEncoder) -> Dataset:
     """The table of the demonstrations, with room for as many as the run collects: its shapes are known before there are any."""
     most = parts.most_demonstrations(config)
-    return build(demos, encoder.encode, least_rows=most * config.horizon, least_episodes=most)
+    return build(demos, encoder.encode, least_rows=most * settings.longest_horizon(config), least_episodes=most)
 
 
 def language(config: settings.Config, catalogue: Catalogue, encoder: TextEncoder) -> LanguageSet | None:
     """Instructions without scenes, or None where ``clone.language_batch`` is 0."""
     if not config.clone.language_batch:
         return None
-    chosen = phrases.phrases(catalogue, (config.family,), config.language.phrases, config.seed)
+    chosen = phrases.phrases(catalogue, settings.families(config), config.language.phrases, config.seed)
     return language_set(chosen, phrases.names(catalogue), encoder.encode, _MULTIPLE)
 
 

@@ -27,6 +27,7 @@ def run(config: settings.Config, workdir: Path, dry_run: bool) -> None:
       InputError: something that the user can mend. Stopped: a signal came; the same command goes on.
     """
     with parts.mendable():
+        parts.own_families(config)
         evaluation.chosen_scenes(config)
         weights_folder()
         starting_memory.check(config, workdir)

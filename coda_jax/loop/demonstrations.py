@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from coda_jax.loop.run import Run
 from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.demonstrate import Trajectory, demonstrate, success_by_category
 from coda_jax.sim.observe import words_and_roles
 from coda_jax.sim.recording import observed
@@ -39,7 +40,7 @@ class Orders:
     episodes are not favoured.
     """
 
-    def __init__(self, source: SceneSource, first: int, wanted: int, horizon: int):
+    def __init__(self, source: SceneSource, first: int, wanted: int, horizon: Callable[[SceneSpec], int]):
         self._source, self._horizon = source, horizon
         self.next, self._allowed = first, wanted
 
@@ -51,7 +52,8 @@ class Orders:
             raise StopIteration
         self._allowed -= 1
         number, self.next = self.next, self.next + 1
-        return episode_of(self._source.get(number).spec, self._horizon, (number, 0))
+        spec = self._source.get(number).spec
+        return episode_of(spec, self._horizon(spec), (number, 0))
 
     def failed(self) -> None:
         self._allowed += 1
@@ -82,7 +84,7 @@ def run(run: Run) -> dict[str, Any]:
 
 def _wave(run: Run, sim: Any, source: SceneSource, wanted: int, progress: Progress) -> None:
     config, state = run.config, run.state
-    orders = Orders(source, state.used, wanted, config.horizon)
+    orders = Orders(source, state.used, wanted, parts.horizon_of(config))
     steps = sim.physics_steps
     finished: list[Trajectory] = []
     kept = 0

@@ -38,7 +38,7 @@ def busy_cores(cores: int) -> float:
 
 def stage_seconds(config: settings.Config, rollouts: int, films: int, parameters: int, cores: int) -> dict[str, float]:
     """About how long each part of a run takes, s. rollouts, films: of one evaluation. Rounds at their longest."""
-    demo_s, rollout_s, film_s = (rate * config.horizon for rate in (_DEMO_STEP_S, _ROLLOUT_STEP_S, _FILM_STEP_S))
+    demo_s, rollout_s, film_s = (rate * settings.longest_horizon(config) for rate in (_DEMO_STEP_S, _ROLLOUT_STEP_S, _FILM_STEP_S))
     work = {
         "scenes": math.ceil(config.demos.count / config.sim.worlds) * config.sim.worlds * _SCENE_S,
         "demonstrations": config.demos.count * demo_s,
@@ -65,7 +65,7 @@ def critic_seconds(config: settings.Config) -> float:
     c, counts = config.critic, round_rollouts(config)
     update = _CRITIC_UPDATE_S * c.width * c.layers * c.batch / _CRITIC_WORK  # at such sizes time grows with the width, not its square
     kept = sum(n for purpose, n in counts.items() if purpose in KEPT) + config.rounds.environments * config.rounds.demos
-    decisions = math.ceil(config.horizon / config.evaluate.executed)
+    decisions = math.ceil(settings.longest_horizon(config) / config.evaluate.executed)
     rows = [min(config.experience.rows, (config.experience.seeds + n * kept) * decisions) for n in range(1, config.rounds.count + 1)]
     return config.rounds.count * c.steps * update + sum(rows) * _ROW_S
 
@@ -99,7 +99,7 @@ def describe(config: settings.Config, workdir: Path) -> str:
         f"machine         {runtime.device_summary()}",
         f"buckets         demonstrations {parts.training_bucket(Catalogue('train')).name} (native), evaluation {bucket.name} ({backend})",
         f"worlds          {config.sim.worlds} together",
-        f"demonstrations  {config.demos.count}, each of a scene of its own, at most {config.horizon} control steps",
+        f"demonstrations  {config.demos.count}, each of a scene of its own, at most {settings.longest_horizon(config)} control steps",
         f"policy          {parameters:,} parameters, chunks of {config.policy.chunk}",
         f"updates         {config.clone.steps:,} of {config.clone.batch} chunks, a checkpoint every {config.checkpoint.every:,}",
         f"rollouts        {sum(rollouts.values()):,} on {config.evaluate.split}: "

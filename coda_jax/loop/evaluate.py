@@ -37,6 +37,7 @@ def run(config: settings.Config, workdir: Path, dry_run: bool) -> None:
       InputError: the run has no finished policy, or a suite is missing. Stopped: a signal came; the same command goes on.
     """
     with parts.mendable():
+        parts.own_families(config)
         scenes = evaluation.chosen_scenes(config)
         requirements.check(config)
         commits = read_commits(workdir)

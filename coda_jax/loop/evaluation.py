@@ -53,13 +53,18 @@ class SuiteOutcome:
 
 
 def chosen_scenes(config: settings.Config, folder: Any = None) -> dict[str, list[SceneSpec]]:
-    """The frozen scenes of ``evaluate.suites``, the first ``evaluate.scenes`` of each.
+    """The frozen scenes of ``evaluate.suites``, the first ``evaluate.scenes`` of each family, one family after the other.
 
     Raises:
       SuiteError: a suite is not frozen, damaged, or of another catalogue.
     """
     most = config.evaluate.scenes or None
-    return {suite: list(suites.load(config.family, suite, config.evaluate.split, folder)[:most]) for suite in config.evaluate.suites}
+
+    def scenes(suite: str) -> list[SceneSpec]:
+        every = (suites.load(family, suite, config.evaluate.split, folder)[:most] for family in settings.families(config))
+        return [spec for chosen in every for spec in chosen]
+
+    return {suite: scenes(suite) for suite in config.evaluate.suites}
 
 
 class GivenRoles:
@@ -146,7 +151,8 @@ def run_suite(
     """
     policy = parts.policy_of(config)
     seeds = config.evaluate.seeds
-    jobs = [episode_of(spec, config.horizon, (i, seed)) for i, spec in enumerate(specs) for seed in range(seeds)]
+    horizon = parts.horizon_of(config)
+    jobs = [episode_of(spec, horizon(spec), (i, seed)) for i, spec in enumerate(specs) for seed in range(seeds)]
     simulator, policy_fn = acting(policy, params, sim, catalogue, guide)
     before = getattr(sim, "physics_steps", 0)
     results: list[Result] = []
@@ -184,7 +190,7 @@ def _record(config: settings.Config, suite: str, result: Result, film: str | Non
     watched = result.predicates[:, : 1 + len(PHASES)]  # the table is padded
     phase = None if result.success else phase_failed(watched) or PHASES[-1]
     return EvalRecord(
-        family=config.family,
+        family=spec.task.family,
         suite=suite,
         split=config.evaluate.split,
         moment=moment,
@@ -205,8 +211,12 @@ def describe(outcome: SuiteOutcome) -> str:
     low, high = wilson(k, n)
     failed = [(phase, sum(r.phase_failed == phase for r in outcome.records)) for phase in PHASES]
     where = ", ".join(f"{phase} {count}" for phase, count in failed if count)
-    return f"{outcome.suite}: {k}/{n} = {100 * k / n:.0f} % ({100 * low:.0f} .. {100 * high:.0f})" + (
-        f", failed in {where}" if where else ""
+    families = dict.fromkeys(r.family for r in outcome.records)
+    each = [(f, [r.success for r in outcome.records if r.family == f]) for f in families] if len(families) > 1 else []
+    return (
+        f"{outcome.suite}: {k}/{n} = {100 * k / n:.0f} % ({100 * low:.0f} .. {100 * high:.0f})"
+        + (f", failed in {where}" if where else "")
+        + (f"; {', '.join(f'{f} {sum(s)}/{len(s)}' for f, s in each)}" if each else "")
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import importlib
+from collections.abc import Callable, Iterator
 
 import jax
 
@@ -20,6 +21,7 @@ from coda_jax.learning.steps import Training
 from coda_jax.loop.checkpoint import CheckpointError
 from coda_jax.programs.limits import Limits
 from coda_jax.runtime import InputError, cache_home
+from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.suites import SuiteError
@@ -79,6 +81,26 @@ def learns(config: settings.Config) -> bool:
 def most_demonstrations(config: settings.Config) -> int:
     """Demonstrations and own successes that the run collects at most."""
     return config.demos.count + config.rounds.count * (config.rounds.environments * config.rounds.demos + config.rounds.own)
+
+
+def horizon_of(config: settings.Config) -> Callable[[SceneSpec], int]:
+    """Control steps of an episode of a scene, by its family."""
+    return lambda spec: settings.horizon(config, spec.task.family)
+
+
+def own_families(config: settings.Config) -> None:
+    """Import the modules that register families of the user.
+
+    Raises:
+      InputError: a module cannot be imported, or none of them registers a family that the run names.
+    """
+    for module in settings.own_families(config):
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise InputError(f"config.own_families: {module} cannot be imported ({error}); give a module that Python finds") from error
+    if missing := [name for name in settings.families(config) if name not in families.names()]:
+        raise InputError(f'config.family is "{missing[0]}", which no module registers; registered are: {", ".join(families.names())}')
 
 
 def diagnoser_of(config: settings.Config) -> Diagnoser:

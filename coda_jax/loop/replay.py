@@ -62,7 +62,7 @@ def run(folder: Path, episode_id: int, output: Path | None) -> None:
     spec, catalogue = outcome.trial.spec, Catalogue.all()
     bucket = parts.training_bucket(Catalogue("train"))
     sim = NativeSimulator(catalogue, bucket, 1, config.sim.threads)
-    (trajectory,) = replay(sim, [(episode_of(spec, config.horizon, outcome.trial.key), outcome.actions)])
+    (trajectory,) = replay(sim, [(episode_of(spec, parts.horizon_of(config)(spec), outcome.trial.key), outcome.actions)])
     if trajectory.success != episode.success:
         print("the rollout ends otherwise here than where it was recorded: another backend or version of the simulator")
     frames = render(compile_scene(spec, catalogue, bucket).model, trajectory.qpos, FRONT, height=HEIGHT, width=WIDTH)

@@ -55,13 +55,13 @@ def table_bytes(config: settings.Config) -> float:
 
 def _learning_bytes(config: settings.Config) -> float:
     """Table, critic, and the recorded moments behind the table, which are joined for labelling."""
-    moments = min(config.experience.rows * config.evaluate.executed, config.experience.episodes * config.horizon)
+    moments = min(config.experience.rows * config.evaluate.executed, config.experience.episodes * settings.longest_horizon(config))
     return table_bytes(config) + 2 * critic_state_bytes(config) + 2 * moments * MOMENT_BYTES
 
 
 def memory_bytes(config: settings.Config) -> float:
     """Main memory that a run needs, roughly and at most."""
-    rows = capacity_for(parts.most_demonstrations(config) * config.horizon, MIN_ROWS)
+    rows = capacity_for(parts.most_demonstrations(config) * settings.longest_horizon(config), MIN_ROWS)
     batch = config.clone.batch * config.policy.width * _ACTIVATION_BYTES
     learning = _learning_bytes(config) if parts.learns(config) else 0.0
     return _PROCESS_BYTES + rows * ROW_BYTES + 2 * state_bytes(config) + batch + config.sim.worlds * _WORLD_BYTES + learning

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.film import write_strip
 from coda_jax.evaluation.metrics import atomic_write
@@ -42,7 +43,7 @@ class Scene:
 
 
 class SceneSource:
-    """Valid training scenes in the order of their seeds, endlessly; programs are evaluated and checked ``sim.worlds`` at a time.
+    """Valid training scenes in the order of their seeds, each of the next family, endlessly; ``sim.worlds`` programs at a time.
 
     scenes: the accepted ones so far, first those of earlier commits. next_seed, rejected: as in Commit.
     """
@@ -71,12 +72,12 @@ class SceneSource:
 
     def more(self) -> None:
         """Write, evaluate and check the next ``sim.worlds`` programs."""
-        config = self._run.config
+        config, chosen = self._run.config, settings.families(self._run.config)
         written: list[Scene] = []
         for offset in range(self.next_seed, self.next_seed + config.sim.worlds):
             seed = config.seed * SEEDS_PER_RUN + offset
             try:
-                program = generate.sample(self._run.train, config.family, "id", "train", seed)
+                program = generate.sample(self._run.train, chosen[offset % len(chosen)], "id", "train", seed)
                 spec = patiently(self._sandbox, lambda text=program: evaluate_scene(text, self._sandbox, self._run.train))
                 refuse_held_out(spec, self._run.train)
             except ProgramError as error:

@@ -34,6 +34,7 @@ def run(config: settings.Config, workdir: Path, path: Path) -> None:
       InputError: the program is refused, fits no scene, or the run has no trained policy yet.
     """
     with parts.mendable():
+        parts.own_families(config)
         with Sandbox(parts.limits_of(config)) as sandbox:
             try:
                 text = read_program(path, config.sandbox.text_bytes)

@@ -36,7 +36,7 @@ def scene_of(config: settings.Config, program: Path | None, suite: str, index: i
                 return evaluate_scene(read_program(program, config.sandbox.text_bytes), sandbox, Catalogue.all())
             except ProgramError as error:
                 raise InputError(f"{program}: {error}") from error
-    scenes = suites.load(config.family, suite, config.evaluate.split)
+    scenes = [s for family in settings.families(config) for s in suites.load(family, suite, config.evaluate.split)]
     if index >= len(scenes):
         raise InputError(f"--index={index}: suite {suite} of {config.evaluate.split} has scenes 0 to {len(scenes) - 1}")
     return scenes[index]
@@ -68,6 +68,7 @@ def run(
       InputError: there is no such scene, or the picture cannot be written.
     """
     with parts.mendable():
+        parts.own_families(config)
         spec, catalogue = scene_of(config, program, suite, index), Catalogue.all()
         print(f"scene {spec.scene_id}, {spec.task.family}, layout {spec.spatial.layout}")
         print(f"instruction: {spec.task.instruction}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from coda_jax import config as settings
 from coda_jax.evaluation.rollouts import rollout
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning import clone
@@ -28,7 +29,7 @@ _HORIZON = 2  # control steps
 def warm_up(run: Run) -> None:
     """Build what the stages that are not done need."""
     config, catalogue = run.config, run.train
-    spec = sample_spec(catalogue, config.family, "id", "train", 0)
+    spec = sample_spec(catalogue, settings.families(config)[0], "id", "train", 0)
     episode = episode_of(spec, _HORIZON, (0, 0))
     with Progress("warm-up", 4, "parts") as progress:
         run.encoder.prepare()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 import numpy as np
 
 from coda_jax.scenes.arrange import Item
+from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.catalogue import Catalogue, category_split
+from coda_jax.scenes.families import Rejected
 from coda_jax.scenes.layouts import Layout
 from coda_jax.types import FREE_SLOTS
 
@@ -90,16 +92,37 @@ class Author:
         """The first item that has the role."""
         return next(i for i in [*self.content.fixtures, *self.content.free] if i.role == role)
 
-    def item(self, category: str, role: str, colour: str | None) -> Item:
-        """An instance of a category at a drawn scale, mass and friction; in ``colour`` where it has it."""
-        rng = self.rng
+    def item(self, category: str, role: str, colour: str | None, scales: tuple[float, float] | None = None) -> Item:
+        """An instance of a category at a drawn scale, mass and friction; in ``colour`` where it has it.
+
+        scales: lowest and highest scale; None for SCALE_RANGE of free things and 1 of fixtures.
+        """
+        return self._made(choice(self.rng, self._instances(category)), role, colour, scales)
+
+    def fitting(self, categories: Sequence[str], role: str, fits: Callable[[Asset], bool]) -> Item:
+        """An instance, of a category drawn from those that have any, that fits at every scale that may be drawn.
+
+        Raises:
+          Rejected: none does.
+        """
+        found = {c: [a for a in self._instances(c) if all(fits(a.scaled(s)) for s in SCALE_RANGE)] for c in categories}
+        usable = [c for c, assets in found.items() if assets]
+        if not usable:
+            raise Rejected(f"nothing fits as the {role}")
+        return self._made(choice(self.rng, found[choice(self.rng, usable)]), role, None, None)
+
+    def _instances(self, category: str) -> list[Asset]:
         own = category_split(category)
         split = self.recipe.instances if own == "train" else own
-        asset = choice(rng, [a for a in self.catalogue.instances(category) if a.split == split])
+        return [a for a in self.catalogue.instances(category) if a.split == split]
+
+    def _made(self, asset: Asset, role: str, colour: str | None, scales: tuple[float, float] | None) -> Item:
+        rng, category = self.rng, asset.category
         free_colours = [c for c in asset.colours if (c, category) not in self._used]
         colour = colour if colour in free_colours else choice(rng, free_colours)
         self._used.add((colour, category))
-        scale = 1.0 if asset.kind != "object" else _uniform(rng, SCALE_RANGE, 3)
+        bounds = scales or (SCALE_RANGE if asset.kind == "object" else None)
+        scale = 1.0 if bounds is None else _uniform(rng, bounds, 3)
         item = Item(asset.scaled(scale), role)
         c = self.content
         c.colours[id(item)], c.scale[id(item)] = colour, scale
@@ -107,8 +130,8 @@ class Author:
         c.mass[id(item)] = asset.mass_kg if asset.kind != "object" else round(asset.mass_kg * scale**3 * float(rng.uniform(*MASS_SHARE)), 4)
         return item
 
-    def add_fixtures(self, kind: str) -> None:
-        """The reference where ``kind`` is a kind of fixture, and what stands beside it."""
+    def add_fixtures(self, kind: str, scales: tuple[float, float] | None = None) -> None:
+        """The reference where ``kind`` is a kind of fixture, and what stands beside it. scales: of the reference, as in ``item``."""
         rng, c = self.rng, self.content
         supports, containers = self.categories("support"), self.categories("container")
         if self.layout.raised:
@@ -117,7 +140,7 @@ class Author:
             if kind == "landmark":
                 c.fixtures.append(self.item(choice(rng, supports + containers), "other", None))
                 return
-            c.fixtures.append(self.item(choice(rng, supports if kind == "support" else containers), "reference", None))
+            c.fixtures.append(self.item(choice(rng, supports if kind == "support" else containers), "reference", None, scales))
             return
         two = self.layout.passage or rng.random() < TWO_FIXTURES
         if kind == "landmark":
@@ -125,7 +148,7 @@ class Author:
                 c.fixtures.append(self.item(choice(rng, supports + containers), "other", None))
             return
         same_kind = supports if kind == "support" else containers
-        reference = self.item(choice(rng, same_kind), "reference", None)
+        reference = self.item(choice(rng, same_kind), "reference", None, scales)
         c.fixtures.append(reference)
         if two:
             draw = rng.random()

@@ -9,7 +9,7 @@ import numpy as np
 
 from coda_jax.scenes.assets import Asset, Grasp
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.families import Goal, NoPlace, Step, family_of, read_goals
+from coda_jax.scenes.families import Gate, Goal, NoPlace, Step, family_of, read_goals
 from coda_jax.scenes.families.geometry import middle
 from coda_jax.scenes.placement import Footprint, footprint, gap, hand_boxes
 from coda_jax.scenes.spec import SceneSpec
@@ -36,6 +36,9 @@ class Plan:
     chosen: bool  # the place was found for the first grasp
     goal_z: float  # centre height of the target when it rests at the goal
     steady_yaw: float | None  # jaw yaw in the base frame for round targets, which may spin; None: follow the object
+    jaw_yaws: tuple[tuple[float, ...], ...]  # for each grasp, yaws of the jaws at which the target may be put down; empty for any
+    gate: Gate | None
+    drop_m: float  # release height above the resting pose
     travel_z: float  # the finger tips until they are over the grasp, and the underside of what is carried, stay above this
     ball: bool  # the target has no side to lie on
 
@@ -115,5 +118,19 @@ def plan_step(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.n
     place = offset or (x - here[goal.reference].x, y - here[goal.reference].y)
     goal_z = family.bottom(step) + target.half_extent_m[2]
     steady = yaw + grasps[0].yaw_rad if is_round(target) else None
-    tokens = index[goal.target], index[goal.reference]
-    return Plan(*tokens, grasps, goal, len(step.goals), place, offset is not None, goal_z, steady, top + CLEARANCE_M, is_ball(target))
+    return Plan(
+        target=index[goal.target],
+        reference=index[goal.reference],
+        grasps=grasps,
+        goal=goal,
+        goals=len(step.goals),
+        goal_xy=place,
+        chosen=offset is not None,
+        goal_z=goal_z,
+        steady_yaw=steady,
+        jaw_yaws=tuple(family.jaw_yaws(step, g) for g in grasps),
+        gate=family.gate(step),
+        drop_m=family.drop_m,
+        travel_z=top + CLEARANCE_M,
+        ball=is_ball(target),
+    )

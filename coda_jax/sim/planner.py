@@ -23,7 +23,6 @@ from coda_jax.types import POSITION_SCALE_M, ROTATION_SCALE_RAD, WorldView
 APPROACH, GRASP, CARRY, LOWER, RELEASE, RETREAT, FAILED = range(7)
 MODES = ("approach", "grasp", "carry", "lower", "release", "retreat", "failed")
 
-_DROP_M = 0.005  # release height above the resting pose
 _ALIGNED_M = 0.009
 _FREE_HEIGHT_M = 0.05  # full disturbance this far above what may be knocked over
 _LEAST_TOLERANCE = 0.15
@@ -31,6 +30,9 @@ _GRASP_STEPS = 4  # control steps the jaws get before the lift
 _RELEASE_STEPS = 3
 _BETWEEN_STEPS = 3  # of retreat before the next object of a task
 _PLACED_M = 0.015  # from where it was to be put, for the next object to be taken
+_TURNED_RAD = 0.15  # before what is held may be lowered
+_GATE_YAW_RAD = 0.05
+_GATE_PLAY_M = 0.006
 _FUNNEL = 10.0  # metres of height per metre of horizontal error
 
 
@@ -84,6 +86,10 @@ class ScriptedPlanner:
         self._carry_yaw = np.zeros(worlds)
         self._steady_yaw = np.full(worlds, np.nan)
         self._topples = np.ones(worlds, bool)
+        self._drop = np.zeros(worlds)
+        self._jaw_yaws: list[tuple[float, ...]] = [()] * worlds
+        self._gate, self._within = np.zeros(worlds), np.full(worlds, np.inf)  # height over the resting place, and what opens it
+        self._exact = np.zeros(worlds, bool)  # what is held is steered by where it is seen, since the hand turns
 
     def restart(self, worlds: Sequence[int], specs: Sequence[SceneSpec], view: WorldView) -> None:
         """Plan the given worlds anew; one without a plan goes to mode FAILED with its cause."""
@@ -110,6 +116,9 @@ class ScriptedPlanner:
         self._topples[w] = not plan.ball
         self._under[w] = view.half_extent[w, plan.target, 2]
         self._last[w] = number + 1 == plan.goals
+        self._drop[w] = plan.drop_m
+        self._gate[w], self._within[w] = (0.0, np.inf) if plan.gate is None else (plan.gate.height_m, plan.gate.within_m)
+        self._exact[w] = plan.gate is not None or any(plan.jaw_yaws)
         self._choose(w, view)
 
     def _choose(self, w: int, view: WorldView) -> None:
@@ -127,8 +136,10 @@ class ScriptedPlanner:
             yaw, _ = upright_yaw(view.quat[w, plan.target])
             turn = [abs(nearest_jaw_yaw(np.array(yaw + g.yaw_rad), np.array(0.0))) for g in plan.grasps]
             order.sort(key=lambda i: round(0.02 * i + 0.1 * float(turn[i]), 6))
-        grasp = plan.grasps[order[int(self._attempt[w]) % len(order)]]
+        chosen = order[int(self._attempt[w]) % len(order)]
+        grasp = plan.grasps[chosen]
         self._grasp[w] = (*grasp.pos_m, grasp.yaw_rad)
+        self._jaw_yaws[w] = plan.jaw_yaws[chosen]
 
     @property
     def failed(self) -> np.ndarray:
@@ -158,6 +169,20 @@ class ScriptedPlanner:
     def _carry_height(self) -> np.ndarray:
         """[b] height of the grip point at which what is held clears everything on the way, and the goal."""
         return np.maximum(self._travel_z + self._under + self._held[:, 2], self._goal_z + 0.03 + self._held[:, 2])
+
+    def _held_now(self, ee: np.ndarray, obj: np.ndarray) -> np.ndarray:
+        """[b, 2] grip point minus object centre in the table plane: as at the grasp, or as seen where the hand turns."""
+        return np.where(self._exact[:, None], (ee - obj)[:, :2], self._held[:, :2])
+
+    def _turn_to_goal(self, w: int, yaw_now: float, goal_xy: np.ndarray) -> None:
+        """Choose the yaw at which the held object is put down: of those allowed, the one with the least turn of the hand.
+
+        The jaws are symmetric; of the two ways to close along a line the one nearest to the middle of the last joint's range counts.
+        """
+        if self._jaw_yaws[w]:
+            middle = np.arctan2(goal_xy[1], goal_xy[0])
+            options = nearest_jaw_yaw(np.array(self._jaw_yaws[w]), middle)
+            self._carry_yaw[w] = options[int(np.abs(options - yaw_now).argmin())]
 
     def act(self, view: WorldView) -> np.ndarray:
         """Clean actions [b, 7] for the measured state; moves the modes on."""
@@ -204,11 +229,14 @@ class ScriptedPlanner:
         goal[m], yaw[m] = grip[m], grasp_yaw[m]
 
         m = (mode == CARRY) | (mode == LOWER)
-        over = goal_xy + self._held[:, :2]
+        over = goal_xy + self._held_now(ee, obj)
         carry = self._carry_height()
-        final = self._goal_z + _DROP_M + self._held[:, 2]
+        final = self._goal_z + self._drop + self._held[:, 2]
         error = np.linalg.norm(over - ee[:, :2], axis=1)
         height = np.where(mode == LOWER, np.clip(final + _FUNNEL * np.maximum(error - 0.008, 0.0), final, carry), carry)
+        shut = (error > self._within) | (np.abs(self._carry_yaw - yaw_now) > _GATE_YAW_RAD)
+        shut &= obj[:, 2] > self._goal_z + self._gate - _GATE_PLAY_M  # what is in the hole already stays there
+        height = np.where(shut & (self._gate > 0), np.maximum(height, self._goal_z + self._gate + self._held[:, 2]), height)
         goal[m] = np.concatenate([over, height[:, None]], 1)[m]
         yaw[m] = self._carry_yaw[m]
         low = (mode == CARRY) & (ee[:, 2] < carry - 0.02)
@@ -233,15 +261,18 @@ class ScriptedPlanner:
         mode[caught] = CARRY
         self._held[caught] = (ee - obj)[caught]
         self._carry_yaw[caught] = yaw_now[caught]
+        for w in np.flatnonzero(caught):
+            self._turn_to_goal(int(w), float(yaw_now[w]), goal_xy[w])
         lost = (closed & ~fingers) | (np.isin(mode, (CARRY, LOWER)) & ~fingers & (np.asarray(view.gripper_opening) < 0.002))
         lost |= np.isin(mode, (CARRY, LOWER)) & (np.linalg.norm(ee - obj - self._held, axis=1) > 0.04)
         for w in np.flatnonzero(lost):
             self._retry(int(w), view)
-        over = np.linalg.norm(goal_xy + self._held[:, :2] - ee[:, :2], axis=1)
+        over = np.linalg.norm(goal_xy + self._held_now(ee, obj) - ee[:, :2], axis=1)
         carry = self._carry_height()
-        arrived = (mode == CARRY) & (over < 0.03) & (ee[:, 2] > carry - 0.03)
+        turned = ~self._exact | (np.abs(self._carry_yaw - yaw_now) < _TURNED_RAD)
+        arrived = (mode == CARRY) & (over < 0.03) & (ee[:, 2] > carry - 0.03) & turned
         mode[arrived] = LOWER
-        down = (mode == LOWER) & ~arrived & (obj[:, 2] < self._goal_z + 2 * _DROP_M) & (over < 0.02)
+        down = (mode == LOWER) & ~arrived & (obj[:, 2] < self._goal_z + 2 * self._drop) & (over < 0.02)
         mode[down], wait[down] = RELEASE, 0
         releasing = (mode == RELEASE) & ~down
         wait[releasing] += 1

@@ -46,7 +46,7 @@ def specs():
 
 def test_outcomes_come_in_order_and_equal_trials_are_equal(sim, specs):
     ended = []
-    runner = TrialRunner(sim, Catalogue.all(), wander, embed, 4, HORIZON, jax.random.key(0), ended.append)
+    runner = TrialRunner(sim, Catalogue.all(), wander, embed, 4, lambda _: HORIZON, jax.random.key(0), ended.append)
     trials = [Trial(specs[i % 2], (i % 2, i // 4)) for i in range(7)]
     outcomes = runner(trials)
     assert [o.trial for o in outcomes] == trials
@@ -58,7 +58,7 @@ def test_outcomes_come_in_order_and_equal_trials_are_equal(sim, specs):
 
 
 def test_margins_say_how_close_a_rollout_came(sim, specs):
-    (outcome,) = TrialRunner(sim, Catalogue.all(), wander, embed, 4, HORIZON, jax.random.key(1))([Trial(specs[0], (0, 0))])
+    (outcome,) = TrialRunner(sim, Catalogue.all(), wander, embed, 4, lambda _: HORIZON, jax.random.key(1))([Trial(specs[0], (0, 0))])
     reached = outcome.margins["gripper_to_target"]
     assert 0 < reached.value < 0.5
     assert (outcome.phase == "approach") == (reached.value > reached.threshold)
@@ -132,7 +132,7 @@ def test_a_prefix_is_carried_out_in_whole_chunks_before_the_policy_takes_over(si
     assert np.array_equal(r.views.pos[:5], first.views.pos[:5])
     assert np.abs(r.actions[4:]).max() > 1 > np.abs(r.actions[:4, :3]).min()
     assert not np.array_equal(r.qpos[5], first.qpos[5])
-    outcome = TrialRunner(sim, Catalogue.all(), wildly, embed, 4, HORIZON, jax.random.key(3), record=True)(
+    outcome = TrialRunner(sim, Catalogue.all(), wildly, embed, 4, lambda _: HORIZON, jax.random.key(3), record=True)(
         [Trial(specs[0], (0, 0), begun.prefix)]
     )[0]
     assert outcome.recorded is not None and outcome.recorded.prefix == 4

@@ -22,7 +22,7 @@ def small_config() -> settings.Config:
     config.evaluate.scenes, config.evaluate.films = 3, 1
     config.evaluate.suites = ("id", "tasks")
     config.scenes.pictures = 1
-    config.horizon = 90
+    config.horizon.pick_place = 90
     return config
 
 

@@ -39,7 +39,7 @@ def test_time_follows_the_work_and_the_cores():
     assert one["clone"] / four["clone"] == pytest.approx(2.5)
     assert many["clone"] > one["clone"] / 5  # what is serial stays
     assert one["warm-up"] == four["warm-up"]
-    config.clone.steps, config.horizon, config.rounds.count = 2 * config.clone.steps, config.horizon // 2, 0
+    config.clone.steps, config.horizon.pick_place, config.rounds.count = 2 * config.clone.steps, config.horizon.pick_place // 2, 0
     other = expected(config, 1)
     assert other["clone"] == pytest.approx(2 * one["clone"])
     assert other["demonstrations"] == pytest.approx(one["demonstrations"] / 2)

@@ -15,7 +15,7 @@ from coda_jax.scenes.suites import SuiteError
 def test_every_suite_is_frozen_and_loads(tmp_path, capsys):
     config = settings.default()
     config.sim.worlds = 8
-    assert command.freeze(config, "validation", 0, tmp_path, 3)
+    assert command.freeze(config, "pick_place", "validation", 0, tmp_path, 3)
     text = capsys.readouterr().out
     for suite in settings.SUITES:
         assert len(suites.load("pick_place", suite, "validation", tmp_path)) == 3
@@ -23,15 +23,15 @@ def test_every_suite_is_frozen_and_loads(tmp_path, capsys):
     assert text.count("planner 3/3") == 5
     frozen = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(SuiteError, match=r"id\.validation\.jsonl is frozen already \(version 1\).*--new_version"):
-        command.freeze(config, "validation", 100, tmp_path, 3)
+        command.freeze(config, "pick_place", "validation", 100, tmp_path, 3)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == frozen
 
 
 def test_an_unfair_split_writes_nothing(tmp_path, monkeypatch, capsys):
     config = settings.default()
-    config.sim.worlds, config.horizon = 2, 4  # no time to reach anything
+    config.sim.worlds, config.horizon.pick_place = 2, 4  # no time to reach anything
     monkeypatch.setattr(settings, "SUITES", ("id", "tasks"))
-    assert not command.freeze(config, "validation", 0, tmp_path, 2)
+    assert not command.freeze(config, "pick_place", "validation", 0, tmp_path, 2)
     assert "planner 0/2" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
 
@@ -47,3 +47,13 @@ def test_invalid_and_taken_scenes_are_passed_over():
     assert found.rejected["scale"] >= 1
     order = [s.scene_id for s in candidates]
     assert [order.index(s.scene_id) for s in found.specs] == sorted(order.index(s.scene_id) for s in found.specs)
+
+
+@pytest.mark.parametrize("family", ["put_inside", "stack_insert"])
+def test_suites_of_other_families_can_be_built(family, tmp_path):
+    config = settings.default()
+    config.sim.worlds = 4
+    for suite in settings.SUITES:
+        found = freeze_suites.select(suites.suite_specs(family, suite, "validation"), 3, parts.validity_of(config))
+        suites.write(tmp_path, family, suite, "validation", found.specs)
+        assert {s.task.family for s in suites.load(family, suite, "validation", tmp_path)} == {family}

@@ -103,6 +103,6 @@ def test_physics_are_counted_as_the_simulator_counts_them(tmp_path):
     run = Bare(tmp_path, None)
     sim = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.train))
     specs = [sample_spec(run.train, "pick_place", "id", "train", seed) for seed in range(3)]
-    episodes = [episode_of(spec, run.config.horizon, (i, r)) for i, spec in enumerate(specs) for r in range(4)]
+    episodes = [episode_of(spec, run.config.horizon.pick_place, (i, r)) for i, spec in enumerate(specs) for r in range(4)]
     found = list(demonstrate(sim, run.everything, episodes, parts.planner_of(run.config), parts.noise_of(run.config), 0))
     assert sim.physics_steps == physics_steps(sum(len(t.actions) for t in found), 3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import Progress
@@ -28,7 +28,7 @@ class _Jobs:
 
     specs: Sequence[SceneSpec]
     each: int
-    horizon: int
+    horizon: Callable[[SceneSpec], int]
     first: int
     done: set[tuple[int, int]] = dataclasses.field(default_factory=set)
 
@@ -47,7 +47,8 @@ class _Jobs:
         raise StopIteration
 
     def episode(self, key: tuple[int, int]) -> Episode:
-        return episode_of(self.specs[key[0] - self.first], self.horizon, key)
+        spec = self.specs[key[0] - self.first]
+        return episode_of(spec, self.horizon(spec), key)
 
     def known(self, scene_id: str, key: tuple[int, int]) -> Episode:
         """The episode of a key; a KeyError where it is none of that scene."""
@@ -75,7 +76,7 @@ def certify(
     """
     config = run.config
     sim = parts.native_simulator(config, run.everything, parts.training_bucket(run.train))
-    jobs = _Jobs(specs, each, config.horizon, first)
+    jobs = _Jobs(specs, each, parts.horizon_of(config), first)
     batch = run.substeps.batch(trajectories.save, lambda path: trajectories.load(path, jobs.known))
     found: list[list[Trajectory]] = [[] for _ in specs]
     episodes = control_steps = 0

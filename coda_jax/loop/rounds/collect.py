@@ -125,8 +125,10 @@ def _own_successes(run: Run, round_number: int, outcomes: list[Outcome]) -> str 
     chosen = sorted((o for o in outcomes if o.success and o.steps and not o.health), key=lambda o: o.trial.key[1])[: run.config.rounds.own]
     if not chosen:
         return None
-    sim, horizon = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.train)), run.config.horizon
-    jobs = {_identity(episode): (episode, o.actions) for o in chosen for episode in [episode_of(o.trial.spec, horizon, o.trial.key)]}
+    sim = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.train))
+    horizon = parts.horizon_of(run.config)
+    episodes = [(episode_of(o.trial.spec, horizon(o.trial.spec), o.trial.key), o) for o in chosen]
+    jobs = {_identity(episode): (episode, o.actions) for episode, o in episodes}
     batch = run.substeps.batch(trajectories.save, lambda path: trajectories.load(path, lambda *identity: jobs[identity][0]))
     found = {_identity(t.episode): t for t in batch.known}
     with Progress(f"round {round_number}, own successes", len(jobs), "rollouts") as progress:

@@ -183,7 +183,11 @@ def _report(
             scale_doctor.candidate_scales(choice),
             scales.of_critic(scales.updates(run, "critic", step - config.critic.steps, step), config.critic.clip_norm),
             scale_doctor.discount_scales(
-                rule.gamma, rule.gamma_unit, config.horizon, config.evaluate.executed, improvement.critic_of(config).support.width
+                rule.gamma,
+                rule.gamma_unit,
+                settings.longest_horizon(config),
+                config.evaluate.executed,
+                improvement.critic_of(config).support.width,
             ),
         ]
     )

@@ -112,7 +112,8 @@ def _replayed(run: Run, outcomes: Sequence[Outcome]) -> dict[tuple[str, int], Tr
     # the worlds of every other native simulator of the run: another number would compile its predicates again
     sim = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.train))
     recorded = {_key(o): o for o in outcomes}
-    jobs = [(episode_of(o.trial.spec, run.config.horizon, o.trial.key), o.actions) for o in recorded.values()]
+    horizon = parts.horizon_of(run.config)
+    jobs = [(episode_of(o.trial.spec, horizon(o.trial.spec), o.trial.key), o.actions) for o in recorded.values()]
     found = {(t.episode.spec.scene_id, t.episode.key[1]): t for t in replay(sim, jobs)}
     return {key: t for key, t in found.items() if t.success == recorded[key].success and len(t.qpos) == recorded[key].steps}
 

@@ -70,7 +70,7 @@ class Rollouts:
             self._policy_fn,
             self._run.encoder.encode,
             config.evaluate.executed,
-            config.horizon,
+            parts.horizon_of(config),
             key,
             done,
             record,

@@ -17,7 +17,7 @@ from coda_jax.scenes.assets import Asset, Grasp
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families.geometry import can_hold, floor_above_centre, middle, reference_kind
 from coda_jax.scenes.families.staging import LIFTED_M, MOVING, Staging
-from coda_jax.scenes.families.steps import Goal, Margin, Phases, Rejected, Step, combined
+from coda_jax.scenes.families.steps import Gate, Goal, Margin, Phases, Rejected, Step, combined
 from coda_jax.scenes.layouts import LAYOUTS, Layout
 from coda_jax.scenes.phrases import Template
 from coda_jax.scenes.placement import closer_than, gap
@@ -36,6 +36,7 @@ class Family:
     name: as scenes state it. pairs: goal pairs (relation of the whole task, kind) with their split; held-out ones ask for a known motion
     in a combination that was never trained. phrases: relation to split to texts of templates. says: relation to the words of free text
     that say it; others are refused. target_kinds: kinds of assets that may be moved. most_targets: things that one task moves at most.
+    drop_m: height above its resting place at which a thing is let go.
     staging: subgoals of its potentials. barred: affordances of things that the generator does not draw.
     """
 
@@ -48,6 +49,7 @@ class Family:
     }
     target_kinds: ClassVar[tuple[str, ...]] = ("object",)
     most_targets: ClassVar[int] = 1
+    drop_m: ClassVar[float] = 0.005
     staging: ClassVar[Staging] = MOVING
     layouts: ClassVar[Mapping[str, Layout]] = LAYOUTS
     barred: ClassVar[frozenset[str]] = frozenset({"receives"})
@@ -247,6 +249,14 @@ class Family:
 
         yaw_rad: of the target in the base frame. Raises NoPlace.
         """
+        return None
+
+    def jaw_yaws(self, step: Step, grasp: Grasp) -> tuple[float, ...]:
+        """Yaws of the line between the jaws at which the target may be put down, rad, base frame; empty for any."""
+        return ()
+
+    def gate(self, step: Step) -> Gate | None:
+        """What must hold before the target is lowered all the way, or None."""
         return None
 
     def crowded(self, step: Step) -> str | None:

@@ -7,6 +7,8 @@ import re
 from coda_jax.programs.errors import quote
 from coda_jax.scenes.families.base import Family
 from coda_jax.scenes.families.pick_place import PickPlace
+from coda_jax.scenes.families.put_inside import PutInside
+from coda_jax.scenes.families.stack_insert import StackInsert
 from coda_jax.scenes.layouts import Layout
 
 _FAMILIES: dict[str, Family] = {}
@@ -55,4 +57,5 @@ def find_layout(layout_id: str) -> Layout | None:
     return next((f.layouts[layout_id] for f in _FAMILIES.values() if layout_id in f.layouts), None)
 
 
-register(PickPlace())
+for _family in (PickPlace(), PutInside(), StackInsert()):
+    register(_family)

@@ -65,6 +65,14 @@ class Step:
         return self.assets[self.goal.reference]
 
 
+@dataclasses.dataclass(frozen=True)
+class Gate:
+    """The target stays ``height_m`` above its resting place until it is within ``within_m`` of its place and its yaw is right."""
+
+    height_m: float
+    within_m: float
+
+
 class NoPlace(ValueError):
     """There is no free place for a goal; the message says what to move."""
 
