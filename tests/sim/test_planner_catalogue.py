@@ -14,7 +14,7 @@ from coda_jax.sim.demonstrate import demonstrate, success_by_category
 from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.simulator import episode_of
 
-EACH = 2
+EACH = 3
 
 
 def _scenes(catalogue: Catalogue) -> list:
@@ -37,7 +37,7 @@ def test_every_category_is_solved():
     scenes = _scenes(catalogue)
     assert len(scenes) == EACH * sum(c.kind == "object" for c in CATEGORIES.values())
     sim = NativeSimulator(catalogue, Bucket(6, 6), 64)
-    jobs = [episode_of(spec, config.horizon, (i, 0)) for i, spec in enumerate(scenes)]
+    jobs = [episode_of(spec, settings.horizon(config, "pick_place"), (i, 0)) for i, spec in enumerate(scenes)]
     solved = success_by_category(demonstrate(sim, catalogue, jobs, parts.planner_of(config), None, 0), catalogue)
     print({name: f"{k}/{n}" for name, (k, n) in solved.items()})
     assert all(k >= 1 for k, _ in solved.values()), solved

@@ -52,7 +52,7 @@ def inside(p: Primitive, points: np.ndarray) -> np.ndarray:
     """[n] bool: which points [n, 3] lie in a box, cylinder or ellipsoid."""
     local = (points - np.array(p.pos_m)) @ np.array(rotation(p.quat_wxyz))
     if p.shape == "box":
-        return (np.abs(local) <= p.size_m).all(axis=1)
+        return np.all(np.abs(local) <= p.size_m, axis=1)
     if p.shape == "ellipsoid":
         return ((local / p.size_m) ** 2).sum(axis=1) <= 1
     return (np.hypot(local[:, 0], local[:, 1]) <= p.size_m[0]) & (np.abs(local[:, 2]) <= p.size_m[1])

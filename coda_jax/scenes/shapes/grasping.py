@@ -23,7 +23,7 @@ def _faces() -> np.ndarray:
     """Points on the surface of the cube -1..1, [k, 3]."""
     u, v = (g.ravel() for g in np.meshgrid(np.linspace(-1, 1, _GRID), np.linspace(-1, 1, _GRID)))
     one = np.ones_like(u)
-    sides = [np.stack(np.roll([side * one, u, v], axis, axis=0), axis=1) for axis in range(3) for side in (1, -1)]
+    sides = [np.roll(np.stack([side * one, u, v], axis=1), axis, axis=1) for axis in range(3) for side in (1, -1)]
     return np.concatenate(sides)
 
 
