@@ -72,11 +72,11 @@ def sheet(assets: Sequence[Asset], catalogue: Catalogue, names: Sequence[str], n
 
 
 def of_categories(catalogue: Catalogue) -> Image.Image:
-    """One instance of every category, in the order of the tree; under each its place in the tree, and its split where it is held out."""
+    """One instance of every category, in the order of the tree; under each what it is a kind of, and its split where it is held out."""
     listed = [c for c in tree.leaves() if c in catalogue.categories()]
     listed += [c for c in catalogue.categories() if c not in listed]
     assets = [catalogue.instances(c)[min(_SHOWN, len(catalogue.instances(c)) - 1)] for c in listed]
-    notes = [" > ".join(tree.path(c)[1:-1]) + ("" if a.split == "train" else f", {a.split}") for c, a in zip(listed, assets, strict=True)]
+    notes = [tree.path(c)[-2].replace("_", " ") + ("" if a.split == "train" else f", {a.split}") for c, a in zip(listed, assets, strict=True)]
     return sheet(assets, catalogue, listed, notes)
 
 
