@@ -69,6 +69,7 @@ AT_LEAST: dict[str, float] = {
     "rounds.learning_rate": 1e-9,
     "rounds.warmup": 0,
     "experience.rows": 1,
+    "experience.successes": 0,
     "experience.episodes": 1,
     "experience.seeds": 0,
     "critic.width": 4,
@@ -92,6 +93,7 @@ AT_LEAST: dict[str, float] = {
     "critic.clip_norm": 1e-9,
     "critic.tau": 1e-9,
     "critic.shift_steps": 1,
+    "awr.trace": 0,
     "awr.temperature": 1e-6,
     "awr.most_weight": 1,
     "awr.least_sd": 1e-9,
@@ -140,6 +142,8 @@ BELOW: dict[str, float] = {
     "clone.ema": 1,
     "critic.gamma": 1,
     "awr.sd_decay": 1,
+    "awr.trace": 1,
+    "experience.successes": 0.95,
     "control.false_discovery": 1,
 }
 AT_MOST: dict[str, float] = {

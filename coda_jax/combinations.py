@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from coda_jax.programs.training.limits import MAX_STAGES
 from coda_jax.runtime import InputError
 
 SIGNALS_WITH_STAGES = ("diagnosed", "task_text")
+MAX_STAGES = 4  # of one training program
 SOURCES = 4  # of experience: demonstrations, targeted, control, replay
 LEAST_DEMONSTRATIONS = 0.25  # of a batch of the policy, beside weighted decisions
 
@@ -115,21 +115,22 @@ def _check_support(config: Any) -> None:
 
 
 def _check_improvement(config: Any) -> None:
-    improve = config.awr.improve
-    acting = {f"actor.{name}": config.actor[name] for name in ("collect", "evaluate") if config.actor[name] != "policy"}
-    for path, mode in acting.items():
-        if improve == "filtered":
+    improve, evaluate = config.awr.improve, config.actor.evaluate
+    if evaluate != "policy" and improve == "filtered":
+        raise InputError(
+            f"config.actor.evaluate is {evaluate}, but config.awr.improve=filtered trains no critic to choose by; set it to policy, or "
+            "config.awr.improve to awr"
+        )
+    if evaluate != "policy" and not config.rounds.count:
+        raise InputError(
+            f"config.actor.evaluate is {evaluate}, but without rounds there is no critic; set it to policy, or raise config.rounds.count"
+        )
+    critic_acts = config.rounds.count and improve != "filtered"  # else rollouts to learn from are the policy's own too
+    for task in ("collect", "evaluate"):
+        if config.actor[task] != "policy" and critic_acts and config.actor.candidates == 1:
             raise InputError(
-                f"config.{path} is {mode}, but config.awr.improve=filtered trains no critic to choose by; set it to policy, or "
-                "config.awr.improve to awr"
-            )
-        if not config.rounds.count:
-            raise InputError(
-                f"config.{path} is {mode}, but without rounds there is no critic; set it to policy, or raise config.rounds.count"
-            )
-        if config.actor.candidates == 1:
-            raise InputError(
-                f"config.{path} is {mode}, but one candidate leaves no choice; raise config.actor.candidates, or set it to policy"
+                f"config.actor.{task} is {config.actor[task]}, but one candidate leaves no choice; raise config.actor.candidates, or set "
+                "it to policy"
             )
     if improve == "frozen":
         if config.actor.evaluate == "policy":

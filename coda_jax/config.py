@@ -142,7 +142,7 @@ def default(preset: str = "cpu") -> Config:
                 "demos": 2,  # certified demonstrations of each
                 "own": 64,  # most successful rollouts of the policy itself that a round learns from (filtered cloning)
                 "rollouts": 4,  # of each environment before and after the training
-                "practice": 2,  # of each environment that begin inside its demonstrations, where its training program asks for it
+                "practice": 4,  # of each environment to learn from; half begin inside its demonstrations where its program asks for it
                 "most_rollouts": 16,  # of an environment of which fewer do not tell whether it lies in the band
                 "steps": 1500,  # updates between measurements; a round has one such block, or more under the schedule
                 "learning_rate": 3e-4,
@@ -151,6 +151,7 @@ def default(preset: str = "cpu") -> Config:
             "experience": {  # recorded episodes that a round's critic and weighted updates learn from
                 "rows": 65536,  # decisions that the table holds; the oldest rollouts make room
                 "episodes": 4096,
+                "successes": 0.0,  # share of successful episodes in what is drawn of the policy's own; 0 as they come, failures last longer
                 "seeds": 100,  # seed demonstrations among them, beside the certified ones of the rounds
             },
             "critic": {
@@ -185,6 +186,8 @@ def default(preset: str = "cpu") -> Config:
             },
             "awr": {
                 "improve": "awr",  # awr; filtered: clone own successes; frozen: only the actor's choice improves
+                "advantage": "critic",  # critic: Q(o, a) - V(o); trajectory: by how much the episode went on better than V(o)
+                "trace": 0.95,  # of trajectory: 1 asks what was earned in the end, 0 the critic one decision later
                 "advantage_unit": "std",  # std: in standard deviations of the policy's advantages; raw
                 "temperature": 1.0,  # lambda
                 "most_weight": 20.0,
@@ -194,7 +197,7 @@ def default(preset: str = "cpu") -> Config:
                 "drift_weight": 0.0,  # of the squared distance from the clone's velocities
             },
             "actor": {
-                "collect": "policy",  # how training rollouts act: policy, sample, argmax or average
+                "collect": "sample",  # how rollouts to learn from act once there is a critic: policy, sample, argmax or average
                 "evaluate": "policy",
                 "candidates": 4,
                 "temperature": 0.5,
@@ -278,6 +281,7 @@ def default(preset: str = "cpu") -> Config:
                     "steps": 5_000,
                     "learning_rate": 1e-4,
                 },
+                "actor": {"candidates": 8},
                 "experience": {"rows": 131_072, "episodes": 8192},
                 "lora": {"rank": 32},
                 "critic": {
@@ -433,6 +437,7 @@ ONE_OF: dict[str, tuple[str, ...]] = {
     "critic.state_value": ("mean", "log_mean_exp"),
     "critic.relabel": ("shift", "reset"),
     "awr.improve": ("awr", "filtered", "frozen"),
+    "awr.advantage": ("critic", "trajectory"),
     "awr.advantage_unit": ("std", "raw"),
     "actor.collect": ("policy", "sample", "argmax", "average"),
     "actor.evaluate": ("policy", "sample", "argmax", "average"),

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 import coda_jax
+from coda_jax import combinations
 from coda_jax import config as settings
+from coda_jax.learning import awr, records
+from coda_jax.programs.training import limits
 from coda_jax.runtime import InputError
 
 PACKAGE = Path(coda_jax.__file__).parent
@@ -126,7 +129,11 @@ def test_out_of_range_is_refused(path, text):
     [
         ({"awr.improve": "frozen"}, "config.awr.improve=frozen trains no policy", "argmax, sample or average"),
         ({"awr.improve": "frozen", "actor.evaluate": "argmax", "lora.rank": "2"}, "config.lora.rank is 2", "set it to 0"),
-        ({"awr.improve": "filtered", "actor.collect": "sample"}, "config.actor.collect is sample", "set it to policy"),
+        ({"awr.improve": "filtered", "actor.evaluate": "sample"}, "config.actor.evaluate is sample", "set it to policy"),
+        ({"critic.beta": "0.5"}, "config.critic.low is -1", "lower it to that"),
+        ({"critic.high": "0.9"}, "config.critic.high is 0.9", "at least 1"),
+        ({"potential.signal": "free_form", "critic.gamma": "0.995"}, "config.potential.dense_weight is 0.01", "lower it to 0.005"),
+        ({"potential.signal": "free_form", "critic.gamma_unit": "chunk"}, "config.potential.dense_weight is 0.01", "lower it to 0.0025"),
         ({"awr.improve": "filtered", "awr.drift_weight": "0.1"}, "config.awr.drift_weight is 0.1", "set it to 0"),
         ({"actor.evaluate": "argmax", "actor.candidates": "1"}, "one candidate leaves no choice", "raise config.actor.candidates"),
         ({"actor.evaluate": "argmax", "rounds.count": "0"}, "without rounds there is no critic", "raise config.rounds.count"),
@@ -259,3 +266,9 @@ def test_every_setting_is_read(path):
         assert settings.horizon(config, path.partition(".")[2]) == 7 and settings.horizon(config, "mine") == config.horizon.own
         return
     assert path.rsplit(".", 1)[-1] in _attributes_read(), f"nothing in coda_jax reads config.{path}"
+
+
+def test_combinations_know_the_limits_of_training_programs():
+    assert limits.MAX_STAGES == combinations.MAX_STAGES
+    assert len(records.SOURCES) == combinations.SOURCES
+    assert combinations.LEAST_DEMONSTRATIONS == awr.LEAST_DEMONSTRATIONS

@@ -123,6 +123,8 @@ def policy_subjects() -> list[Subject]:
     policy, training = parts.policy_of(config), parts.training_of(config)
     awr = Awr(
         improve="awr",
+        advantage="critic",
+        trace=0.95,
         advantage_unit="std",
         temperature=1.0,
         most_weight=20.0,

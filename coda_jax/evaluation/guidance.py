@@ -58,14 +58,16 @@ class Choices:
 class Guided:
     """A policy function that is also told where each world's training program stands.
 
-    act: (observation of W worlds, program input, keys [W]) -> chunks [W, h, 7] and how they were chosen. program_of: the training program
-    of an episode, None where it has none. unprogrammed: what the critic is told in that case; there is no default, for it must be a program
-    of the critic's training (learning/actor.py: check_met), SparseProgram() only where some of its episodes had none.
+    act: (observation of W worlds, program input, keys [W], temperatures [W]) -> chunks [W, h, 7] and how they were chosen. program_of: the
+    training program of an episode, None where it has none. unprogrammed: what the critic is told in that case; there is no default, for it
+    must be a program of the critic's training (learning/actor.py: check_met), SparseProgram() only where some of its episodes had none.
+    temperature_of: of an episode's choices.
     """
 
-    act: Callable[[Observation, ProgramInput, Array], tuple[Array, Selection]]
+    act: Callable[[Observation, ProgramInput, Array, Array], tuple[Array, Selection]]
     program_of: Callable[[Episode], AnyProgram | None]
     unprogrammed: AnyProgram
+    temperature_of: Callable[[Episode], float]
     catalogue: Catalogue
     choices: Choices = dataclasses.field(default_factory=Choices)
 
@@ -83,6 +85,7 @@ class Guidance:
         self._latched = np.zeros(worlds, bool)
         self._reached = np.zeros(worlds, np.int32)
         self._code = np.zeros((worlds, CODE_DIM), np.float32)
+        self._temperature = np.ones(worlds, np.float32)
 
     @property
     def every_step(self) -> bool:
@@ -104,10 +107,11 @@ class Guidance:
         self._latched = placed(self._latched, bound.latched)
         self._reached = placed(self._reached, np.zeros(len(rows), np.int32))
         self._code = placed(self._code, np.stack([code.code(p) for p in programs]))
+        self._temperature = placed(self._temperature, np.array([guided.temperature_of(e) for e in episodes], np.float32))
 
     def chunks(self, obs: Observation, view: WorldView, keys: Array, own: np.ndarray) -> np.ndarray:
         """Chunks [W, h, 7] of this decision. own: [W] bool, worlds that carry out what is chosen here."""
-        chunks, selection = self._guided.act(obs, self.inputs(view), keys)
+        chunks, selection = self._guided.act(obs, self.inputs(view), keys, self._temperature)
         self._guided.choices.add(selection, own)
         return np.asarray(chunks)
 

@@ -75,11 +75,12 @@ class Selection:
     departure: Array
 
 
-def selection_logits(actor: Actor, q: Array) -> Array:
-    """Q / T [b, j] in the unit of the settings; numpy or jax."""
+def selection_logits(actor: Actor, q: Array, temperatures: Array | None = None) -> Array:
+    """Q / T [b, j] in the unit of the settings; numpy or jax. temperatures: [b], T of each decision, that of the settings where None."""
+    t = actor.temperature if temperatures is None else temperatures[:, None]
     if actor.temperature_unit == "raw":
-        return q / actor.temperature
-    return q / (actor.temperature * namespace(q).maximum(q.std(-1, keepdims=True), actor.least_sd))
+        return q / t
+    return q / (t * namespace(q).maximum(q.std(-1, keepdims=True), actor.least_sd))
 
 
 def effective_candidates(weights: Array) -> Array:
@@ -87,12 +88,12 @@ def effective_candidates(weights: Array) -> Array:
     return 1.0 / jnp.square(weights).sum(-1)
 
 
-def choose(actor: Actor, q: Array, chunks: Array, keys: Array) -> tuple[Array, Array, Array]:
-    """The chunk to carry out [b, h, 7], its number [b] (-1: the average) and the weights [b, j]. q: [b, j]. keys: [b].
+def choose(actor: Actor, q: Array, chunks: Array, keys: Array, temperatures: Array | None = None) -> tuple[Array, Array, Array]:
+    """The chunk to carry out [b, h, 7], its number [b] (-1: the average) and the weights [b, j]. q: [b, j]. keys, temperatures: [b].
 
     Clipped chunks come back: those that the simulator would carry out and that the critic was asked about.
     """
-    logits = selection_logits(actor, q)
+    logits = selection_logits(actor, q, temperatures)
     weights = jax.nn.softmax(logits, axis=-1)
     chunks = jnp.clip(chunks, -1.0, 1.0)
     if actor.mode == "average":
@@ -123,6 +124,7 @@ def act(
     obs: Observation,
     program: ProgramInput,
     keys: Array,
+    temperatures: Array | None = None,
     roles: Array | None = None,
 ) -> tuple[Array, Selection]:
     """One chunk [b, h, 7] for each of ``b`` worlds, and how it was chosen; one executable for b and J.
@@ -132,7 +134,8 @@ def act(
 
     Args:
       program: where the worlds' training programs stand: a program that the critic has met in training, success alone being one of them
-        only where some of its episodes had none (:func:`check_met`). keys: [b] of this decision. roles: [b, 2], see FlowPolicy.sample.
+        only where some of its episodes had none (:func:`check_met`). keys: [b] of this decision. temperatures: [b], T of each world where
+        it is not that of the settings (the learning tool ``candidate_temperature``). roles: [b, 2], see FlowPolicy.sample.
 
     Raises:
       ValueError: the mode is "policy", which needs no critic: sample the policy itself.
@@ -142,7 +145,7 @@ def act(
     chunks = policy.sample(params, obs, keys, actor.candidates, roles)
     mask = critic.candidate_mask()
     q = critic.q(critic_params, obs, program, jnp.clip(chunks, -1.0, 1.0), mask)
-    chunk, chosen, weights = choose(actor, q, chunks, keys)
+    chunk, chosen, weights = choose(actor, q, chunks, keys, temperatures)
     if actor.mode == "average":
         value = critic.q(critic_params, obs, program, chunk[:, None], mask)[:, 0]  # XLA encodes the state once for both
     else:

@@ -25,6 +25,7 @@ from coda_jax.learning.steps import Training, TrainState, descend, language_loss
 from coda_jax.types import Array, _pytree
 
 IMPROVE = ("awr", "filtered", "frozen")
+ADVANTAGES = ("critic", "trajectory")
 UNITS = ("std", "raw")
 LEAST_DEMONSTRATIONS = 0.25  # of a batch (METHOD 4)
 WEIGHT_METRICS = ("ess", "weight_share", "clipped", "mean_weight", "advantage_sd", "advantage_sd_ema", "decisions")
@@ -36,6 +37,7 @@ class Awr:
     """Settings of policy improvement (defaults in config.py); hashable, a static argument of jit.
 
     improve: ``awr``; ``filtered``, cloning of decisions of successful episodes; ``frozen``, no update at all, only the actor selects.
+    advantage: ``critic`` is Q - V; ``trajectory`` is critic/traces.py with ``trace`` in [0, 1].
     advantage_unit: ``std`` divides advantages by their running standard deviation, ``raw`` leaves them. temperature: lambda.
     most_weight: w_max. least_sd: floor of the standard deviation, without which a flat critic's noise would become weights.
     sd_decay: of the running standard deviation, from one measurement of the table to the next.
@@ -44,6 +46,8 @@ class Awr:
     """
 
     improve: str
+    advantage: str
+    trace: float
     advantage_unit: str
     temperature: float
     most_weight: float
@@ -57,6 +61,10 @@ class Awr:
             raise ValueError(f"awr.improve is {self.improve!r}; use one of: {', '.join(IMPROVE)}")
         if self.advantage_unit not in UNITS:
             raise ValueError(f"awr.advantage_unit is {self.advantage_unit!r}; use one of: {', '.join(UNITS)}")
+        if self.advantage not in ADVANTAGES:
+            raise ValueError(f"awr.advantage is {self.advantage!r}; use one of: {', '.join(ADVANTAGES)}")
+        if not 0 <= self.trace <= 1:
+            raise ValueError(f"awr.trace is {self.trace}; it must be in [0, 1]")
         for name in ("temperature", "least_sd"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"awr.{name} is {getattr(self, name)}; it must be above 0")
@@ -73,11 +81,7 @@ class Awr:
 
     def counts(self, batch: int) -> tuple[int, ...]:
         """Chunks of a batch from each of SOURCES; demonstrations get their least share in whole chunks."""
-        counts = list(rounded(self.shares, batch))
-        lacking = max(0, math.ceil(LEAST_DEMONSTRATIONS * batch) - counts[0])
-        counts[0] += lacking
-        counts[1 + max(range(3), key=lambda i: counts[1 + i])] -= lacking
-        return tuple(counts)
+        return rounded(self.shares, batch, LEAST_DEMONSTRATIONS)
 
 
 @_pytree

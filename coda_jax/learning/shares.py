@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,7 +15,7 @@ LEAST_PRACTICE = 0.1  # of a batch: targeted and control episodes together, what
 _DEMONSTRATION, _TARGETED, _CONTROL, _REPLAY = range(len(SOURCES))
 
 
-def shares(base: Sequence[float], tools: Sequence[Tools], batch: int) -> tuple[int, ...]:
+def shares(base: Sequence[float], tools: Sequence[Tools], batch: int, least: float = 0.0) -> tuple[int, ...]:
     """Rows of a batch from each of SOURCES; they sum to ``batch``.
 
     ``demo_share`` and ``replay_share`` of several programs count as their mean, a program without the tool asking for the base's share.
@@ -22,7 +23,8 @@ def shares(base: Sequence[float], tools: Sequence[Tools], batch: int) -> tuple[i
     taken off replay first, then off demonstrations.
 
     Args:
-      base: shares of SOURCES, sum 1. tools: of each training program in use; the other tools do not matter here.
+      base: shares of SOURCES, sum 1. tools: of each training program in use; the other tools do not matter here. least: share of the
+        batch that demonstrations get in whole rows.
 
     Raises:
       ValueError: base is no list of shares.
@@ -38,7 +40,7 @@ def shares(base: Sequence[float], tools: Sequence[Tools], batch: int) -> tuple[i
         share[_REPLAY] = np.clip(most - share[_DEMONSTRATION], 0, share[_REPLAY])
         share[_DEMONSTRATION] = min(share[_DEMONSTRATION], most)
         share[[_TARGETED, _CONTROL]] *= (1 - share[_DEMONSTRATION] - share[_REPLAY]) / practice
-    return rounded(share, batch)
+    return rounded(share, batch, least)
 
 
 def _asked(tool: str, base: float, tools: Sequence[Tools]) -> float:
@@ -48,10 +50,13 @@ def _asked(tool: str, base: float, tools: Sequence[Tools]) -> float:
     return float(np.clip(np.mean([base if value is None else value for value in asked]), *TOOL_RANGES[tool]))
 
 
-def rounded(share: Sequence[float] | np.ndarray, batch: int) -> tuple[int, ...]:
-    """Whole rows by largest remainders; the earlier source of equals."""
+def rounded(share: Sequence[float] | np.ndarray, batch: int, least: float = 0.0) -> tuple[int, ...]:
+    """Whole rows by largest remainders; the earlier source of equals. least: of demonstrations, at the cost of the largest other source."""
     exact = np.asarray(share, np.float64) * batch
     counts = np.floor(exact + 1e-9).astype(int)
     for i in np.argsort(-(exact - counts), kind="stable")[: batch - counts.sum()]:
         counts[i] += 1
+    lacking = max(0, math.ceil(least * batch) - counts[_DEMONSTRATION])
+    counts[_DEMONSTRATION] += lacking
+    counts[1 + counts[1:].argmax()] -= lacking
     return tuple(counts.tolist())

@@ -40,12 +40,16 @@ NAME = "evaluate"
 
 @dataclasses.dataclass(frozen=True)
 class SuiteOutcome:
-    """records: one per rollout, in the order of scenes, then seeds. sim_steps: physics steps (0 where the backend does not count)."""
+    """records: one per rollout, in the order of scenes, then seeds. sim_steps: physics steps (0 where the backend does not count).
+
+    choices: how an actor chose (guidance.Choices.means), empty for the policy alone.
+    """
 
     suite: str
     records: tuple[EvalRecord, ...]
     sim_steps: int
     clipped: int
+    choices: dict[str, float] = dataclasses.field(default_factory=dict)
 
     @property
     def tally(self) -> Tally:
@@ -94,13 +98,17 @@ class GivenRoles:
 
 @dataclasses.dataclass(frozen=True)
 class Guide:
-    """An actor's critic, and which training program each episode has; ``program_of`` and ``unprogrammed`` as in Guided."""
+    """An actor's critic, and which training program each episode has; ``program_of`` and ``unprogrammed`` as in Guided.
+
+    temperature_of: of the choice in an episode, None for the actor's own.
+    """
 
     actor: Actor
     critic: Critic
     params: Params
     program_of: Callable[[Episode], AnyProgram | None]
     unprogrammed: AnyProgram
+    temperature_of: Callable[[Episode], float | None] = lambda _: None
 
 
 def acting(
@@ -118,10 +126,14 @@ def acting(
     if guide is None or guide.actor.mode == "policy":
         return simulator, lambda obs, keys: policy.sample(params, obs, keys, 1, roles())[:, 0]
 
-    def choose(obs: Observation, program: ProgramInput, keys: Array) -> tuple[Array, Selection]:
-        return act(guide.actor, policy, params, guide.critic, guide.params, obs, program, keys, roles())
+    def choose(obs: Observation, program: ProgramInput, keys: Array, temperatures: Array) -> tuple[Array, Selection]:
+        return act(guide.actor, policy, params, guide.critic, guide.params, obs, program, keys, temperatures, roles())
 
-    return simulator, Guided(choose, guide.program_of, guide.unprogrammed, catalogue)
+    def temperature_of(episode: Episode) -> float:
+        asked = guide.temperature_of(episode)
+        return guide.actor.temperature if asked is None else asked
+
+    return simulator, Guided(choose, guide.program_of, guide.unprogrammed, temperature_of, catalogue)
 
 
 def rollout_key(seed: int, suite: str) -> jax.Array:
@@ -174,7 +186,8 @@ def run_suite(
             films.write_film(folder / film, result, catalogue, sim.bucket, config.sim.threads)
         records.append(_record(config, suite, result, film, moment))
     write_records(folder, records)
-    return SuiteOutcome(suite, tuple(records), getattr(sim, "physics_steps", 0) - before, sum(r.clipped for r in results))
+    choices = policy_fn.choices.means() if isinstance(policy_fn, Guided) else {}
+    return SuiteOutcome(suite, tuple(records), getattr(sim, "physics_steps", 0) - before, sum(r.clipped for r in results), choices)
 
 
 def _to_film(results: Sequence[Result], most: int) -> set[int]:

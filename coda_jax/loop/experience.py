@@ -22,24 +22,30 @@ from coda_jax.sim.observe import words_and_roles
 _SEEDS, _CERTIFIED = re.compile(r"episodes/demos_\d{4}\.npz"), re.compile(r"episodes/demos_r(\d{2})\.npz")
 _ROLLOUTS = re.compile(r"episodes/rollouts_r(\d{2})_(collect|control|before|practice|after\d+)\.npz")
 
+_MEASURES = ("before", "after")
+
 
 @dataclasses.dataclass(frozen=True)
 class Gathered:
-    """A recorded episode with what labels it. mode_id: the mode that its scene practises, whose training program it gets; None: none."""
+    """A recorded episode with what labels it.
+
+    mode_id: the mode that its scene practises, whose training program it gets; None: none. round: of its file, 0 for seed demonstrations.
+    """
 
     record: EpisodeRecord
     spec: SceneSpec
     mode_id: str | None
+    round: int
 
 
 def gather(run: Run, round_number: int, seeds: int, weights: Mapping[str, float] | None = None) -> list[Gathered]:
     """Records for the training of a round, in the order of their files, those without a decision of the policy left out.
 
     demonstration: the first ``seeds`` seed demonstrations, and certified ones of this round and earlier ones. targeted: this round's
-    rollouts on scenes that practise a mode, before the training, those that begin inside
-    demonstrations too. control: its other rollouts. replay: rollouts of earlier rounds, and of
-    this one on environments that repeat mastered modes. Control variants that are measured before and after a training are in none of
-    them: they stay untrained. This round's rollouts after a training are left for the next round: all blocks of a round have one table.
+    rollouts on scenes that practise a mode (practice, control tests). control: its other rollouts. replay: rollouts of earlier rounds, and
+    of this one on environments that repeat mastered modes. Control variants that are measured before and after a training are in none of
+    them: they stay untrained. What measures this round's training waits for the next round: rollouts after it, since all blocks of a round
+    have one table, and those before it, whose very noise is rolled out again, so that having learned from them would count as a gain.
 
     weights: mode to ``sampling_weight`` of its training program, 1 where missing.
 
@@ -51,11 +57,11 @@ def gather(run: Run, round_number: int, seeds: int, weights: Mapping[str, float]
     untrained = {e.scene_id for n in range(1, round_number + 1) for e in measured_scenes(run, n)[1]}
     for name in sorted(run.state.files):
         match = _ROLLOUTS.fullmatch(name)
-        if match is None or int(match[1]) > round_number or (int(match[1]) == round_number and match[2].startswith("after")):
+        if match is None or int(match[1]) > round_number or (int(match[1]) == round_number and match[2].startswith(_MEASURES)):
             continue
         for outcome in stored.load(run.folder / name, known.spec):
             if _is_usable(outcome) and outcome.trial.spec.scene_id not in untrained:
-                found.append(known.gathered(outcome, earlier=int(match[1]) < round_number))
+                found.append(known.gathered(outcome, int(match[1]), earlier=int(match[1]) < round_number))
     return found
 
 
@@ -69,11 +75,11 @@ def _demonstrations(run: Run, round_number: int, seeds: int, known: _Known) -> l
     names = sorted(run.state.files)
     for name in filter(_SEEDS.fullmatch, names):
         if len(found) < seeds:
-            found += [known.demonstrated(s) for s in demonstrations.load_file(run.folder / name)[: seeds - len(found)]]
+            found += [known.demonstrated(s, 0) for s in demonstrations.load_file(run.folder / name)[: seeds - len(found)]]
     for name in names:
         match = _CERTIFIED.fullmatch(name)
         if match is not None and int(match[1]) <= round_number:
-            found += [known.demonstrated(s) for s in demonstrations.load_file(run.folder / name)]
+            found += [known.demonstrated(s, int(match[1])) for s in demonstrations.load_file(run.folder / name)]
     return found
 
 
@@ -90,7 +96,7 @@ class _Known:
     def spec(self, scene_id: str) -> SceneSpec:
         return self._seeds[scene_id] if scene_id in self._seeds else self._scenes.spec(scene_id)
 
-    def gathered(self, outcome: Outcome, earlier: bool) -> Gathered:
+    def gathered(self, outcome: Outcome, round_number: int, earlier: bool) -> Gathered:
         spec, recorded = outcome.trial.spec, outcome.recorded
         assert recorded is not None, "only recorded outcomes come here"
         row, mode = self._row(spec.scene_id), self._mode(spec.scene_id)
@@ -100,13 +106,13 @@ class _Known:
         made = self._record(
             spec, mode, recorded.views, actions, recorded.executed, recorded.prefix, outcome.success, source, recorded.chunks
         )
-        return Gathered(made, spec, mode)
+        return Gathered(made, spec, mode, round_number)
 
-    def demonstrated(self, demo: demonstrations.Stored) -> Gathered:
+    def demonstrated(self, demo: demonstrations.Stored, round_number: int) -> Gathered:
         spec, mode, cut = self.spec(demo.scene_id), self._mode(demo.scene_id), self._run.config.evaluate.executed
         executed = decisions(len(demo.executed), cut)
         made = self._record(spec, mode, demo.views, demo.executed, executed, 0, True, "demonstration")
-        return Gathered(made, spec, mode)
+        return Gathered(made, spec, mode, round_number)
 
     def _row(self, scene_id: str) -> SceneRow | None:
         if scene_id not in self._rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from coda_jax import config as settings
@@ -14,6 +15,7 @@ from coda_jax.loop.rounds import critic, potentials
 from coda_jax.loop.run import CRITICS, Run
 from coda_jax.memory.store import FILE, Memory
 from coda_jax.programs.training.program import AnyProgram
+from coda_jax.sim.simulator import Episode
 
 
 def made(config: settings.Config, mode: str, params: Params, program: AnyProgram) -> Guide:
@@ -21,10 +23,27 @@ def made(config: settings.Config, mode: str, params: Params, program: AnyProgram
     return Guide(improvement.actor_of(config, mode), improvement.critic_of(config), params, lambda _: None, program)
 
 
-def guide_of(run: Run, mode: str) -> Guide | None:
-    """The actor of a run; None for the policy alone, and before there is a critic."""
+def guide_of(run: Run, task: str) -> Guide | None:
+    """The actor of a run's ``actor.collect`` or ``actor.evaluate``; None for the policy alone, and before there is a critic.
+
+    Collecting in scenes that practise a mode, its program's ``candidate_temperature`` counts.
+    """
+    mode = run.config.actor[task]
     judge = None if mode == "policy" else critic.judge_of(run)
-    return None if judge is None else made(run.config, mode, judge.critic.params, potentials.in_use(run.memory, run.config).default)
+    if judge is None:
+        return None
+    known = potentials.met(run.memory, run.config, run.state.critic_round)
+    guide = made(run.config, mode, judge.critic.params, known.default)
+    if task != "collect" or not run.config.potential.tools:
+        return guide
+    modes = potentials.in_use(run.memory, run.config).modes
+    practised = {e.scene_id: e.mode_id for own in run.state.environments.values() for e in own}
+
+    def temperature_of(episode: Episode) -> float | None:
+        program = modes.get(practised.get(episode.spec.scene_id) or "")
+        return None if program is None else program.tools.candidate_temperature
+
+    return dataclasses.replace(guide, temperature_of=temperature_of)
 
 
 def committed_guide(config: settings.Config, workdir: Path, commit: Commit) -> Guide | None:
@@ -38,4 +57,4 @@ def committed_guide(config: settings.Config, workdir: Path, commit: Commit) -> G
         return None
     judge = committed(workdir / CRITICS, config.checkpoint.keep, critic.template(config), commit.critic, commit.critic_sha256)
     with Memory.reading(workdir / FILE) as memory:
-        return made(config, mode, judge.critic.params, potentials.in_use(memory, config).default)
+        return made(config, mode, judge.critic.params, potentials.met(memory, config, commit.critic_round).default)

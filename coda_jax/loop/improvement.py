@@ -26,15 +26,17 @@ from coda_jax.learning.critic.network import Critic
 from coda_jax.learning.critic.steps import CriticState, CriticTraining
 from coda_jax.learning.critic.support import Support
 from coda_jax.learning.critic.targets import Rule
+from coda_jax.learning.critic.traces import trajectory_advantages
 from coda_jax.learning.critic.values import Values, table_values
 from coda_jax.learning.encoders.minilm import TEXT_DIM, TextEncoder
 from coda_jax.learning.experience import Experience
 from coda_jax.learning.policies.base import Params
-from coda_jax.learning.records import EpisodeRecord, Labels, labelled_rows
+from coda_jax.learning.records import EpisodeRecord, Labels, balanced, labelled_rows
 from coda_jax.programs.training import values as program_values
 from coda_jax.programs.training.binding import Scene
 from coda_jax.programs.training.code import code
 from coda_jax.programs.training.program import AnyProgram
+from coda_jax.types import Array
 
 BINS = 10  # of the calibration curve
 
@@ -111,7 +113,9 @@ def labels_of(records: Sequence[EpisodeRecord], scenes: Sequence[Scene], program
 def build(config: settings.Config, records: Sequence[EpisodeRecord], labels: Sequence[Labels], encoder: TextEncoder) -> Experience:
     """The table of records with their labels."""
     room = config.experience
-    return table.build(records, labels, encoder.encode, config.policy.chunk, config.critic.candidates, room.rows, room.episodes)
+    return table.build(
+        balanced(records, room.successes), labels, encoder.encode, config.policy.chunk, config.critic.candidates, room.rows, room.episodes
+    )
 
 
 def relabelled(experience: Experience, records: Sequence[EpisodeRecord], labels: Sequence[Labels], chunk: int) -> Experience:
@@ -204,6 +208,13 @@ def judged(config: settings.Config, experience: Experience, values: Values) -> J
     decoded = (np.asarray(values.q)[:n] + rule.beta * np.asarray(experience.phi)[:n])[own]
     curve = calibration(decoded, realised, episode[own], BINS)
     return Judged(own, episode[own], decoded, realised, np.asarray(values.candidates)[:n][own], curve)
+
+
+def advantages_of(config: settings.Config, experience: Experience, values: Values) -> Array:
+    """Advantages [n] of the table's rows, as ``awr.advantage`` asks for."""
+    if config.awr.advantage == "critic":
+        return values.advantage
+    return trajectory_advantages(critic_training_of(config).rule, jnp.asarray(config.awr.trace, jnp.float32), experience, values.v)
 
 
 def values_of(config: settings.Config, params: Params, experience: Experience) -> Values:

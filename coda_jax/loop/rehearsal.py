@@ -65,7 +65,7 @@ def rehearse(run: Run, trajectory: Trajectory, params: Params, data: Dataset, wo
         state = improvement.shift_critic(config, state, whole, old, tuple(share.tolist()), key, updates=0)
     values = improvement.values_of(config, state.params, whole)
     own_rows(whole)
-    weights, _, _ = decision_weights(improvement.awr_of(config), init_spread(), whole, values.advantage)
+    weights, _, _ = decision_weights(improvement.awr_of(config), init_spread(), whole, improvement.advantages_of(config, whole, values))
     if config.awr.improve == "frozen":
         return
     training = training_of(run)

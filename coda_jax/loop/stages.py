@@ -36,7 +36,8 @@ def evaluate(run: Run, moment: Moment) -> dict[str, Any]:
 
     def store(outcome: evaluation.SuiteOutcome) -> None:
         run.say(evaluation.describe(outcome))
-        run.metrics.write("evaluate", suite=outcome.suite, moment=moment, k=outcome.tally.k, n=outcome.tally.n, clipped=outcome.clipped)
+        row = {"k": outcome.tally.k, "n": outcome.tally.n, "clipped": outcome.clipped} | outcome.choices
+        run.metrics.write("evaluate", suite=outcome.suite, moment=moment, **row)
         run.charge(evaluation.NAME, outcome.sim_steps, outcome.tally.n)
         name = records_name(outcome.suite, moment)
         run.commit(
@@ -47,7 +48,7 @@ def evaluate(run: Run, moment: Moment) -> dict[str, Any]:
 
     done = [s.removeprefix(prefix) for s in run.state.suites if s.startswith(prefix)]
     evaluation.each_suite(
-        run.config, run.folder, done, state.ema, run.encoder, run.everything, store, moment, guides.guide_of(run, run.config.actor.evaluate)
+        run.config, run.folder, done, state.ema, run.encoder, run.everything, store, moment, guides.guide_of(run, "evaluate")
     )
     rollouts = run.config.evaluate.seeds * sum(len(specs) for specs in evaluation.chosen_scenes(run.config).values())
     return {"done": rollouts, "unit": "rollouts"}

@@ -18,8 +18,6 @@ from coda_jax.programs.training.program import AnyProgram
 from coda_jax.runtime import InputError
 from coda_jax.sim.potentials import program_scene
 
-_OLD = ("replay",)  # what makes room first
-
 
 @dataclasses.dataclass(frozen=True)
 class _Kept:
@@ -32,28 +30,36 @@ _LAST: weakref.WeakKeyDictionary[Run, _Kept] = weakref.WeakKeyDictionary()
 
 
 def records_of(run: Run, round_number: int, programs: InUse) -> list[Gathered]:
-    """Recorded episodes of a round's training, as many as the table holds: of those of earlier rounds the oldest make room.
+    """Recorded episodes of a round's training, as many as the table holds.
+
+    The oldest rollouts of earlier rounds make room first, then the oldest certified demonstrations of theirs.
 
     Raises:
-      InputError: this round's own episodes alone are too many.
+      InputError: this round's own episodes and the seed demonstrations alone are too many.
     """
     config = run.config
     weights = {mode: p.tools.sampling_weight for mode, p in programs.modes.items() if config.potential.tools and p.tools.sampling_weight}
     found = gather(run, round_number, config.experience.seeds, weights)
     rows, episodes = sum(len(g.record.moments) for g in found), len(found)
-    kept = []
-    for g in found:
-        full = rows > config.experience.rows or episodes > config.experience.episodes
-        if full and g.record.source in _OLD:
-            rows, episodes = rows - len(g.record.moments), episodes - 1
-        else:
-            kept.append(g)
+    left_out = set[int]()
+    for i in _oldest_first(found, round_number):
+        if rows <= config.experience.rows and episodes <= config.experience.episodes:
+            break
+        rows, episodes = rows - len(found[i].record.moments), episodes - 1
+        left_out.add(i)
     if rows > config.experience.rows or episodes > config.experience.episodes:
         raise InputError(
             f"round {round_number} has {episodes} episodes with {rows} decisions, more than config.experience.episodes = "
             f"{config.experience.episodes} and config.experience.rows = {config.experience.rows} hold: raise them"
         )
-    return kept
+    return [g for i, g in enumerate(found) if i not in left_out]
+
+
+def _oldest_first(found: Sequence[Gathered], round_number: int) -> list[int]:
+    """Places of what may make room: rollouts of earlier rounds and of repeated modes, then certified demonstrations of earlier rounds."""
+    rollouts = [i for i, g in enumerate(found) if g.record.source == "replay"]
+    shown = [i for i, g in enumerate(found) if g.record.source == "demonstration" and 0 < g.round < round_number]
+    return [i for kind in (rollouts, shown) for i in sorted(kind, key=lambda i: found[i].round)]
 
 
 def labels_of(run: Run, gathered: Sequence[Gathered], programs: InUse) -> list[Labels]:
@@ -86,9 +92,13 @@ def keep(run: Run, round_number: int, experience: Experience) -> None:
     _LAST[run] = dataclasses.replace(_of_round(run, round_number), experience=experience)
 
 
-def counts_of(run: Run, round_number: int, base: Sequence[float], batch: int) -> tuple[int, ...]:
-    """Rows of a batch from each of SOURCES, as the learning tools of the round's programs ask for."""
+def counts_of(run: Run, round_number: int, base: Sequence[float], batch: int, least: float = 0.0) -> tuple[int, ...]:
+    """Rows of a batch from each of SOURCES, as the learning tools of the programs ask for that the round practises under.
+
+    least: share that demonstrations get in whole rows, whatever is asked for.
+    """
     programs = programs_of(run, round_number)
-    used: list[AnyProgram] = [*programs.modes.values(), programs.default]
+    practised = {e.mode_id for e in run.state.environments.get(str(round_number), [])}
+    used: list[AnyProgram] = [*(p for mode, p in programs.modes.items() if mode in practised), programs.default]
     tools = [p.tools for p in used] if run.config.potential.tools else []
-    return shares(tuple(base), tools, batch)
+    return shares(tuple(base), tools, batch, least)

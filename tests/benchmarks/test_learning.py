@@ -76,7 +76,7 @@ def test_the_policy_in_pytorch_is_the_policy(tables, improve):
 
     policy, language = toy.policy(text_dim=TEXT_DIM), data.sentences(TEXT_DIM)
     training = toy.training(batch=16, warmup=2, language_batch=8)
-    awr = Awr("awr", "std", 1.0, 20.0, 0.02, 0.9, (0.25, 0.75, 0.0, 0.0), 0.5)
+    awr = Awr("awr", "critic", 0.95, "std", 1.0, 20.0, 0.02, 0.9, (0.25, 0.75, 0.0, 0.0), 0.5)
     demos, table = tables
     params = policy.init(jax.random.key(0))
     clone = {**params, "net": jax.tree.map(lambda x: 1.1 * x, params["net"])}

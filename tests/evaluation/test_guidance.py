@@ -52,9 +52,10 @@ class Told:
     """An actor that goes to the target, closes and opens by its key, leans on what it is told, and remembers it."""
 
     def __init__(self):
-        self.inputs, self.keys = [], []
+        self.inputs, self.keys, self.temperatures = [], [], []
 
-    def __call__(self, obs, program, keys):
+    def __call__(self, obs, program, keys, temperatures):
+        self.temperatures.append(np.array(temperatures))
         self.inputs.append(jax.tree.map(np.array, program))
         toward = jnp.clip((obs.pos[:, 0] - obs.ee_pos) * 6, -1, 1)
         noise = jax.vmap(lambda k: jax.random.normal(k, (8, 7)))(keys)
@@ -68,7 +69,7 @@ class Told:
 
 def run(sim, episodes, program_of, record=False):
     told = Told()
-    guided = Guided(told, program_of, SparseProgram(), Catalogue.all())
+    guided = Guided(told, program_of, SparseProgram(), lambda e: 1.0, Catalogue.all())
     results = list(rollout(sim, Catalogue.all(), episodes, guided, embed, EXECUTED, jax.random.key(1), record=record))
     return {r.episode.key: r for r in results}, told, guided
 
@@ -120,9 +121,19 @@ def test_without_a_program_the_critic_is_told_the_one_that_was_named(sims, specs
     for x in told.inputs:
         assert not x.stage.any() and not x.progress.any() and not x.code.any()
     told, chosen = Told(), program(False, 0.1)
-    guided = Guided(told, lambda e: None, chosen, Catalogue.all())
+    guided = Guided(told, lambda e: None, chosen, lambda e: 1.0, Catalogue.all())
     list(rollout(sims[2], Catalogue.all(), episodes, guided, embed, EXECUTED, jax.random.key(1)))
     assert all((x.code[0] == code(chosen)).all() for x in told.inputs) and any(x.progress[0] > 0 or x.stage[0] for x in told.inputs)
+
+
+def test_every_episode_has_its_own_temperature(sims, specs):
+    """In worlds that are refilled too."""
+    told, wanted = Told(), {0: 0.1, 1: 2.0, 2: 0.7}
+    guided = Guided(told, lambda e: None, SparseProgram(), lambda e: wanted[e.key[1]], Catalogue.all())
+    episodes = [episode_of(specs[0], 8, (0, i)) for i in range(3)]
+    list(rollout(sims[2], Catalogue.all(), episodes, guided, embed, EXECUTED, jax.random.key(1)))
+    np.testing.assert_allclose(told.temperatures[0], [0.1, 2.0])
+    assert 0.7 in told.temperatures[-1].round(6)
 
 
 def test_a_prefix_s_decisions_are_not_counted_as_choices(sims, specs):

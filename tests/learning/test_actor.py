@@ -61,6 +61,15 @@ def test_candidates_are_sampled_by_their_weights():
     np.testing.assert_allclose(share, np.exp([0, 1, -1]) / np.exp([0, 1, -1]).sum(), atol=0.03)
 
 
+def test_a_decision_may_have_a_temperature_of_its_own():
+    q = jnp.tile(jnp.array([0.0, 0.5, -0.5]), (2, 1))
+    own = acting.choose(settings(), q, candidates(2, 3), jax.random.split(KEY, 2), jnp.array([0.5, 5.0]))[2]
+    for row, t in zip(own, (0.5, 5.0), strict=True):
+        alone = acting.choose(settings(temperature=t), q[:1], candidates(1, 3), jax.random.split(KEY, 1))[2][0]
+        np.testing.assert_allclose(row, alone, rtol=1e-6)
+    assert float(own[0].max()) > float(own[1].max())
+
+
 def test_argmax_takes_the_best_and_clips_it():
     q = jax.random.normal(KEY, (WORLDS, 4))
     chunks = 3 * candidates()

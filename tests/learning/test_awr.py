@@ -25,6 +25,8 @@ DECISIONS = 3  # of each toy episode
 def settings(**changes) -> improvement.Awr:
     values = {
         "improve": "awr",
+        "advantage": "critic",
+        "trace": 0.95,
         "advantage_unit": "std",
         "temperature": 1.0,
         "most_weight": 20.0,

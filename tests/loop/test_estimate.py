@@ -103,7 +103,7 @@ def test_rollouts_of_a_round_by_hand():
     found = estimate.round_rollouts(of_strategy("coda"))
     # 48 bases and variants twice; 20 failures of 5 arms, 8 each; 4 programs of 4 levels, 8 scenes twice; 2 tests of 32 pairs, 8 each;
     # 32 environments and as many controls, 4 each, before and after two blocks; 12 more of each environment while its band is open;
-    # 2 of each environment from start states
+    # 4 of each environment in practice
     assert found == {
         "collect": 192,
         "diagnose": 800,
@@ -111,7 +111,7 @@ def test_rollouts_of_a_round_by_hand():
         "control": 1024,
         "measure": 3 * 64 * 4,
         "band": 3 * 32 * 12,
-        "practice": 32 * 2,
+        "practice": 32 * 4,
     }
     assert estimate.round_rollouts(of_strategy("coda", schedule__kind="fixed"))["band"] == 32 * 12
 

@@ -14,7 +14,7 @@ from coda_jax.loop.check_training import TrainingCheck
 from coda_jax.loop.estimate import most_blocks
 from coda_jax.loop.experience import gather
 from coda_jax.loop.journal import read_commits
-from coda_jax.loop.rounds import critic, measure, practice
+from coda_jax.loop.rounds import critic, measure, practice, recall
 from coda_jax.loop.rounds import outcomes as stored
 from coda_jax.loop.run import opened
 from coda_jax.loop.stages import next_stage, run_stage
@@ -193,27 +193,30 @@ def practised(config, folder: Path) -> None:
 def test_rollouts_begin_inside_the_demonstrations_of_a_mode_that_asks_for_it(config, grasping):
     folder, mode = grasping
     before = read_commits(folder)[-1]
-    wanted = [e for e in before.environments["2"] if e.mode_id == mode]
+    every = before.environments["2"]
+    wanted = [e for e in every if e.mode_id == mode]
     practised(config, folder)
     path = "episodes/rollouts_r02_practice.npz"
     assert wanted and path in read_commits(folder)[-1].files
     with opened(config, folder) as job:
-        episodes = job.memory.rows(Episode, "WHERE purpose = 'practice' ORDER BY episode_id")
+        episodes = job.memory.rows(Episode, "WHERE purpose = 'practice' AND round = 2 ORDER BY episode_id")
         n = config.rounds.practice
-        assert [(e.scene_id, e.repeat) for e in episodes] == [(e.scene_id, r) for e in wanted for r in range(n)]
+        assert [(e.scene_id, e.repeat) for e in episodes] == [(e.scene_id, r) for e in every for r in range(n)]
         shown = {d.scene_id: d for d in demonstrations.load_file(folder / demonstrations.file_of_round(2))}
         specs = {t.spec.scene_id: t.spec for t in practice.trials_of(job, 2)}
         outcomes = stored.load(folder / path, specs.__getitem__)
-        for outcome in outcomes:
+        begun = [o for o in outcomes if o.trial.prefix is not None]
+        assert [(o.trial.spec.scene_id, o.trial.key[1]) for o in begun] == [(e.scene_id, r) for e in wanted for r in range(n - n // 2, n)]
+        for outcome in begun:
             given, demo = outcome.trial.prefix, shown[outcome.trial.spec.scene_id]
             assert given is not None and 0 < len(given) <= len(demo.executed) and outcome.recorded is not None
             np.testing.assert_array_equal(given, demo.executed[: len(given)])
             np.testing.assert_array_equal(outcome.recorded.views.pos[: len(given) + 1], demo.views.pos[: len(given) + 1])
         found = [g for g in gather(job, 2, seeds=0) if g.record.prefix]
-        assert len(found) == sum(o.recorded is not None and o.steps > o.recorded.prefix and not o.health for o in outcomes) > 0
+        assert len(found) == sum(o.recorded is not None and o.steps > o.recorded.prefix and not o.health for o in begun) > 0
         assert {(g.record.source, g.mode_id) for g in found} == {("targeted", mode)}
-        (row,) = [r for r in read_metrics(folder / "metrics.jsonl") if r["kind"] == "practice"]
-        assert (row["round"], row["n"], row["environments"]) == (2, len(outcomes), len(wanted))
+        (row,) = [r for r in read_metrics(folder / "metrics.jsonl") if r["kind"] == "practice" and r["round"] == 2]
+        assert (row["round"], row["n"], row["environments"], row["inside"]) == (2, len(outcomes), len(every), len(begun))
         assert job.memory.rows(LearningValue, "WHERE mode_id = ?", (mode,)) == []
 
 
@@ -237,7 +240,7 @@ def test_a_practice_killed_at_every_rollout_ends_the_same(config, grasping, tmp_
         except Killed:
             died += 1
     first, second = (read_commits(f)[-1] for f in (folder, again))
-    assert died == sum(bool(e.mode_id) for e in first.environments["2"]) * config.rounds.practice
+    assert died == len(first.environments["2"]) * config.rounds.practice
     assert first.files == second.files
     with Memory.reading(folder / FILE) as a, Memory.reading(again / FILE) as b:
         assert a.rows(Episode) == b.rows(Episode)
@@ -255,7 +258,7 @@ def test_a_frozen_policy_has_one_block(config, copy):
     assert most_blocks(other) == 1
 
 
-def test_start_states_are_asked_for_by_settings_and_programs(config, whole):
+def test_practice_is_asked_for_by_settings(config, whole):
     def stages(**changes):
         other = config.copy_and_resolve_references()
         for path, value in changes.items():
@@ -264,7 +267,19 @@ def test_start_states_are_asked_for_by_settings_and_programs(config, whole):
         return practice.wanted(other)
 
     assert stages()
-    for changes in ({"rounds__practice": 0}, {"potential__tools": False}, {"awr__improve": "filtered"}, {"rounds__count": 0}):
+    for changes in ({"rounds__practice": 0}, {"awr__improve": "filtered"}, {"rounds__count": 0}):
         assert not stages(**changes)
+    done = [r["done"] for r in rows(whole, "stage") if r["name"].endswith(".practice")]
+    assert done == [len(read_commits(whole)[-1].environments[n]) * config.rounds.practice for n in "12"]
     # this policy fails in the approach, which begins where a scene does: there is nothing to begin with
-    assert [r["done"] for r in rows(whole, "stage") if r["name"].endswith(".practice")] == [0, 0]
+    assert [r["inside"] for r in rows(whole, "practice")] == [0, 0]
+
+
+def test_what_measures_a_training_is_not_in_its_data(config, whole):
+    """A rollout before the training has the noise of the one after it."""
+    with opened(config, whole) as job:
+        now, later = (gather(job, n, seeds=0) for n in (1, 2))
+        measured = {o.trial.spec.scene_id: o for o in stored.load(whole / stored.file_of(1, "before"), recall.Scenes(job.memory).spec)}
+    environments = {e.scene_id for e in read_commits(whole)[-1].environments["1"]}
+    of_scene = [sum(g.spec.scene_id in environments and g.record.source != "demonstration" for g in found) for found in (now, later)]
+    assert set(measured) >= environments and of_scene[0] == len(environments) * config.rounds.practice < of_scene[1]

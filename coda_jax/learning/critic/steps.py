@@ -23,7 +23,7 @@ METRICS = (
     "entropy",  # of the predicted distribution, nats
     "bias",  # decoded value minus target, mean
     "candidate_spread",  # standard deviation over the candidates of x', mean
-    "effective_candidates",  # exp(entropy of softmax(Q / T)) at the actor's temperature, mean
+    "effective_candidates",  # mean 1 / sum w_j^2, w = softmax(Q / T) at the actor's temperature
     "gradient_norm",  # before clipping
     "at_ends",  # share of the clipped targets within half a bin of the range's ends
     "edge_mass",  # predicted probability in the first and the last bin, mean
@@ -170,8 +170,7 @@ def metrics(
     p = jnp.exp(logp)
     spread = candidates.std(-1)
     scale = training.temperature * (spread[:, None] + 1e-6 if training.temperature_unit == "std" else 1.0)
-    weight = jax.nn.log_softmax(candidates / scale)
-    effective = jnp.exp(-(jnp.exp(weight) * weight).sum(-1))
+    effective = 1.0 / jnp.square(jax.nn.softmax(candidates / scale)).sum(-1)
     values = {
         "loss": loss,
         "clip_share": clipped.mean(),

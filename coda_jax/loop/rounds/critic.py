@@ -13,7 +13,7 @@ from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning import lora, scale_doctor
-from coda_jax.learning.actor import selection_logits
+from coda_jax.learning.actor import check_met, selection_logits
 from coda_jax.learning.awr import WEIGHT_METRICS, Spread, decision_weights, init_spread
 from coda_jax.learning.clone import DivergedError
 from coda_jax.learning.critic.steps import CriticState
@@ -24,6 +24,7 @@ from coda_jax.loop.journal import file_sha256
 from coda_jax.loop.recordings import UNREADABLE, read, write
 from coda_jax.loop.rounds import potentials
 from coda_jax.loop.run import Finished, Run
+from coda_jax.programs.training.code import code
 from coda_jax.runtime import InputError
 from coda_jax.types import Array, _pytree
 
@@ -71,6 +72,8 @@ def run_stage(run: Run, round_number: int) -> Finished:
     whole = refresh_candidates(policy, acting, tables.table_of(run, round_number), key_of(run, round_number, _CANDIDATES))
     tables.keep(run, round_number, whole)
     counts = tables.counts_of(run, round_number, config.critic.shares, config.critic.batch)
+    if {config.actor.collect, config.actor.evaluate} != {"policy"}:
+        _require_met(run, round_number, whole)
     judge = judge_of(run) or start(config, acting)
     if run.state.critic_round != round_number:
         judge = _carried_over(run, round_number, judge, whole, counts)
@@ -98,7 +101,8 @@ def run_stage(run: Run, round_number: int) -> Finished:
             judge = dataclasses.replace(judge, critic=state)
             _save(run, round_number, judge)
     values = improvement.values_of(config, judge.critic.params, whole)
-    weights, spread, measured = decision_weights(improvement.awr_of(config), _spread(run, round_number - 1), whole, values.advantage)
+    advantages = improvement.advantages_of(config, whole, values)
+    weights, spread, measured = decision_weights(improvement.awr_of(config), _spread(run, round_number - 1), whole, advantages)
     path = _file(round_number)
     write(run.folder / path, {"weights": np.asarray(weights), "sd": np.asarray(spread.sd), "seen": np.asarray(spread.seen)}, compress=False)
     _report(run, round_number, judge.critic, whole, values, dict(zip(WEIGHT_METRICS, np.asarray(measured).tolist(), strict=True)), weights)
@@ -106,6 +110,20 @@ def run_stage(run: Run, round_number: int) -> Finished:
         {"done": config.critic.steps, "unit": "updates", "rows": int(whole.size)},
         changes={"files": run.state.files | {path: file_sha256(run.folder / path)}},
     )
+
+
+def _require_met(run: Run, round_number: int, whole: Experience) -> None:
+    """Refuse a table without an episode under the program that actors are told from now on (loop/guides.py).
+
+    Raises:
+      InputError: there is none.
+    """
+    try:
+        check_met(whole, code(tables.programs_of(run, round_number).default))
+    except ValueError as error:
+        raise InputError(
+            f"round {round_number}: {error}; raise config.experience.seeds, or set config.actor.collect and config.actor.evaluate to policy"
+        ) from None
 
 
 def _carried_over(run: Run, round_number: int, judge: Judge, whole: Experience, counts: tuple[int, ...]) -> Judge:
@@ -146,9 +164,15 @@ def weights_of(run: Run, round_number: int) -> Array:
     """Weights [n] of the rows of the round's table.
 
     Raises:
-      InputError: the file is damaged.
+      InputError: the file is damaged, or of another table.
     """
-    return jnp.asarray(_read(run, round_number)["weights"])
+    weights, wanted = _read(run, round_number)["weights"], tables.table_of(run, round_number).terminal.shape
+    if weights.shape != wanted:
+        raise InputError(
+            f"{run.folder / _file(round_number)} holds {len(weights)} weights, the round's table has {wanted[0]} rows; choose another "
+            "--workdir"
+        )
+    return jnp.asarray(weights)
 
 
 def _read(run: Run, round_number: int) -> dict[str, np.ndarray]:

@@ -54,6 +54,11 @@ def replaced(memory: Memory, config: settings.Config, round_number: int) -> InUs
     return _read(config, [*active, *(p for p in rows if p.status == "retired" and p.round == round_number)])
 
 
+def met(memory: Memory, config: settings.Config, critic_round: int) -> InUse:
+    """``in_use`` as it was in the critic's latest round: what it may be told, for a later program is one that it never met."""
+    return replaced(memory, config, critic_round + 1)
+
+
 def _training(memory: Memory) -> list[Program]:
     return [p for p in current_programs(memory) if p.kind == "training"]
 

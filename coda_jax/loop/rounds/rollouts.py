@@ -25,15 +25,15 @@ KEPT = ("collect", "control", "measure", "practice")  # whose rollouts are kept 
 class Rollouts:
     """Rolls trials out with one set of parameters; ``physics_steps`` and ``count`` grow with the work, of earlier processes too.
 
-    mode: which of ``actor.collect`` and ``actor.evaluate`` acts.
+    task: which of ``actor.collect`` and ``actor.evaluate`` acts.
     """
 
-    def __init__(self, run: Run, params: Params, mode: str = "evaluate"):
+    def __init__(self, run: Run, params: Params, task: str = "evaluate"):
         self._run = run
         bucket = parts.training_bucket(run.train)
         self._base = parts.simulator(run.config, run.everything, bucket)
         self.sim, self._policy_fn = evaluation.acting(
-            parts.policy_of(run.config), params, self._base, run.everything, guides.guide_of(run, run.config.actor[mode])
+            parts.policy_of(run.config), params, self._base, run.everything, guides.guide_of(run, task)
         )
         self.count = self._control_steps = 0
         self._scenes: set[str] = set()

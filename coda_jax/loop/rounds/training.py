@@ -12,7 +12,7 @@ import numpy as np
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning import clone as updates
-from coda_jax.learning.awr import METRICS, policy_steps
+from coda_jax.learning.awr import LEAST_DEMONSTRATIONS, METRICS, policy_steps
 from coda_jax.learning.dataset import Dataset
 from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.grounding import LanguageSet
@@ -103,7 +103,7 @@ def _weighted(
     whole, weights = tables.table_of(run, round_number), critic.weights_of(run, round_number)
     judge = critic.judge_of(run)
     assert judge is not None, "the critic's stage comes first"
-    counts = jnp.asarray(tables.counts_of(run, round_number, config.awr.shares, training.batch), jnp.int32)
+    counts = jnp.asarray(tables.counts_of(run, round_number, config.awr.shares, training.batch, LEAST_DEMONSTRATIONS), jnp.int32)
     key, step = jax.random.fold_in(jax.random.key(seed), 1), int(state.step)
     while step < training.steps:
         runtime.check_stop()

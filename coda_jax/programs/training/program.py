@@ -73,7 +73,7 @@ class Tools:
 
     demo_share, replay_share: of each batch, of the critic's and of the policy's. start_states: rollouts also begin inside certified
     demonstrations, where the diagnosed phase begins. sampling_weight: of the program's transitions beside the others' of their source.
-    candidate_temperature: of the choice among candidates; no round reads it yet.
+    candidate_temperature: of the choice among candidates in rollouts to learn from.
     """
 
     demo_share: Annotated[float, _between("demo_share"), _ROUNDED] | None = None

@@ -119,7 +119,7 @@ def test_metrics_by_hand():
     assert found["clip_share"] == 0.5 and found["gradient_norm"] == 2.0
     assert found["candidate_spread"] == pytest.approx(0.05)
     w = 1 / (1 + np.exp(2))
-    assert found["effective_candidates"] == pytest.approx((2 + np.exp(-w * np.log(w) - (1 - w) * np.log(1 - w))) / 2, abs=1e-4)
+    assert found["effective_candidates"] == pytest.approx((2 + 1 / (w**2 + (1 - w) ** 2)) / 2, abs=1e-4)
     scaled = metrics_of(small.training(temperature=0.1), 7 * candidates, jnp.array([0.1, 0.3]))
     assert scaled["effective_candidates"] == pytest.approx(
         metrics_of(small.training(temperature=0.1), candidates, jnp.array([0.1, 0.3]))["effective_candidates"], abs=1e-3
