@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> None:
     config, catalogue, train = settings.default(), Catalogue.all(), Catalogue("train")
     encoder, policy = parts.encoder_of(), parts.policy_of(settings.default())
     params = policy.init(jax.random.key(0))
-    specs = [sample_spec(train, config.family, "id", "train", seed) for seed in range(_RECORDED.value)]
+    specs = [sample_spec(train, "pick_place", "id", "train", seed) for seed in range(_RECORDED.value)]
     base = parts.simulator(config, catalogue, parts.training_bucket(train))
     sim, act = evaluation.acting(policy, params, base, catalogue)
     runner = TrialRunner(

@@ -63,7 +63,7 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How a trial ended. phase: first phase predicate not met, None for a success. margins: by name (scenes/families.py).
+    """How a trial ended. phase: first phase predicate not met, None for a success. margins: by name (scenes/families/steps.py).
 
     health: bit flags; a flagged rollout says nothing and counts for nothing. actions: [t, 7] as the policy gave them.
     recorded: None where no record was asked for.

@@ -9,6 +9,9 @@ _TASK = {
     "target": "another object is asked for",
     "goal": "another goal is asked for",
     "wording": "the instruction is worded otherwise",
+    "subgoal": "one thing more is asked for",
+    "order": "the same things are asked for in another order",
+    "tolerance": "a smaller distance from the axis is asked for",
 }
 _MORE = {"count": ("more", "fewer")}
 

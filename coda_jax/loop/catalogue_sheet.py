@@ -76,7 +76,9 @@ def of_categories(catalogue: Catalogue) -> Image.Image:
     listed = [c for c in tree.leaves() if c in catalogue.categories()]
     listed += [c for c in catalogue.categories() if c not in listed]
     assets = [catalogue.instances(c)[min(_SHOWN, len(catalogue.instances(c)) - 1)] for c in listed]
-    notes = [tree.path(c)[-2].replace("_", " ") + ("" if a.split == "train" else f", {a.split}") for c, a in zip(listed, assets, strict=True)]
+    notes = [
+        tree.path(c)[-2].replace("_", " ") + ("" if a.split == "train" else f", {a.split}") for c, a in zip(listed, assets, strict=True)
+    ]
     return sheet(assets, catalogue, listed, notes)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning.dataset import Demonstration, check_demonstration
@@ -98,7 +99,7 @@ def _wave(run: Run, sim: Any, source: SceneSource, wanted: int, progress: Progre
         progress.update(state.demos + kept, planner=f"{100 * kept / len(finished):.0f} %")
         _judge(finished, kept)
     finished.sort(key=lambda t: t.episode.key)
-    for category, (k, n) in success_by_category(finished, run.everything).items():
+    for category, (k, n) in success_by_category(finished, run.everything, len(settings.families(config)) > 1).items():
         before = planner.get(category, [0, 0])
         planner[category] = [before[0] + k, before[1] + n]
     causes = collections.Counter(state.causes) + collections.Counter(t.cause for t in finished if not t.success)

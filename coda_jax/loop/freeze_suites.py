@@ -87,7 +87,7 @@ def main(arguments: list[str]) -> int:
         return 2
     if not fair:
         print(
-            f"the planner solves less than {100 * least_solved(options.family):.0f} % of a suite: it is not fair, or the planner must improve"
+            f"the planner solves less than {100 * least_solved(options.family):.0f} % of a suite: it must improve, or the suite is not fair"
         )
         print("nothing was written")
     return 0 if fair else 2

@@ -66,7 +66,7 @@ def read(config: settings.Config) -> Imported:
     """
     path = Path(config.memory.start)
     found = import_memory(path)
-    if not any(m.family == config.family for m in found.modes):
+    if not any(m.family in settings.families(config) for m in found.modes):
         raise InputError(f"{path} cannot be imported: it knows no difficulty mode of {config.family}; give the memory of a run with rounds")
     return found
 
@@ -126,7 +126,7 @@ def run_stage(run: Run) -> Finished:
 def _mode(config: settings.Config, row: Mode, refused: collections.Counter[str]) -> Mode | None:
     """The mode as this run begins with it: its severity unknown, for it was another policy's."""
     reason = None
-    if row.family != config.family:
+    if row.family not in settings.families(config):
         reason = "mode: another family"
     # plain, so that no two modes share the heading of their programs (``headed``)
     elif row.phase not in PHASES or not (row.cause.isascii() and row.cause.isprintable()):

@@ -20,7 +20,7 @@ from coda_jax.loop.run import Run
 from coda_jax.programs.training.program import SparseProgram
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.sim.demonstrate import demonstrate
-from coda_jax.sim.simulator import Episode, episode_of
+from coda_jax.sim.simulator import episode_of
 from coda_jax.sim.validity import check
 
 _HORIZON = 2  # control steps
@@ -54,14 +54,15 @@ def warm_up(run: Run) -> None:
             else:
                 state, _ = train_steps(policy, again, round_training.begin(run, state.ema), data, words, key, jnp.asarray(0, jnp.int32))
         progress.advance(part="training")
-        rehearse_rollouts(run.config, [episode, episode], state.ema, run)
+        rehearse_rollouts(run.config, state.ema, run)
         progress.advance(part="rollouts")
 
 
-def rehearse_rollouts(config, episodes: list[Episode], params, run: Run) -> None:
-    """Two decisions of the policy in the simulator of the evaluation."""
-    scenes = evaluation.chosen_scenes(config)
-    bucket = parts.common_bucket([s for specs in scenes.values() for s in specs], run.everything)
+def rehearse_rollouts(config, params, run: Run) -> None:
+    """Two decisions of the policy in the simulator of the evaluation, in one of its scenes."""
+    scenes = [s for specs in evaluation.chosen_scenes(config).values() for s in specs]
+    bucket = parts.common_bucket(scenes, run.everything)
+    episodes = [episode_of(scenes[0], _HORIZON, (0, 0))] * 2
     policy, sim = parts.policy_of(config), parts.simulator(config, run.everything, bucket)
     key = evaluation.rollout_key(config.seed, config.evaluate.suites[0])
     modes = {config.actor.collect, config.actor.evaluate} - {"policy"} if parts.learns(config) else set()

@@ -162,6 +162,14 @@ class Author:
             if rng.random() < 0.5:
                 c.fixtures.reverse()
 
+    def next_one(self, categories: Sequence[str], fits: Callable[[Asset], bool]) -> bool:
+        """Add a bystander that a task with one goal more could ask for, where there is any; whether there is."""
+        try:
+            self.content.free.append(self.fitting(categories, "other", fits))
+        except Rejected:
+            return False
+        return True
+
     def companion(self, target: Item, role: str, first: bool) -> Item:
         """Another free object; the first one shares the target's category or its colour, later ones may."""
         rng, colour = self.rng, self.content.colours[id(target)]

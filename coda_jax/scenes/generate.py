@@ -15,6 +15,7 @@ import numpy as np
 from coda_jax.scenes import families, language
 from coda_jax.scenes.arrange import Arranger, Placed
 from coda_jax.scenes.assets import Asset
+from coda_jax.scenes.at_start import true_at_start
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.content import Author, Content, choice
 from coda_jax.scenes.layouts import Layout
@@ -103,7 +104,11 @@ def sample_spec(
             except families.Rejected as reason:
                 counts[str(reason)] += 1
                 continue
-            return _to_spec(made_for, recipe_, layout, author.content, placed, rng, seed)
+            spec = _to_spec(made_for, recipe_, layout, author.content, placed, rng, seed)
+            containers = [n for n, a in families.scaled_assets(spec).items() if a.kind == "container"]
+            if not true_at_start(spec.task.goal, {p.object: p for p in spec.spatial.placements}, containers):
+                return spec
+            counts["goal true at the start"] += 1
     raise ValueError(f"no {recipe_.name} scene for seed {seed} in {ATTEMPTS} attempts; rejections: {dict(counts.most_common(6))}")
 
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 
 from coda_jax.scenes import language
+from coda_jax.scenes.families.stack_insert import tolerance_of
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.tabletop import APPROACH_LENGTH_M, CROWDED_M, Tabletop, reach_margin
 
@@ -70,6 +71,11 @@ def _wording(top: Tabletop) -> float:
     said = language.match(top.spec.task.instruction, top.spec.task.family)
     known = language.templates(said.family, said.relation, "train") if said is not None else ()
     return float(known.index(said)) if said in known else -1.0
+
+
+def _tolerance(top: Tabletop) -> float:
+    stated = tolerance_of(top.spec.task.goal) if top.goal.relation == "inserted" else None
+    return FARTHEST_M if stated is None else stated
 
 
 def _measure(factor: str, name: str, unit: str, what: str, of: Callable[[Tabletop], float]) -> Measure:
@@ -145,6 +151,9 @@ _MEASURES = (
         "task", "same_category_reference", "count", "others of the reference's category", lambda t: _category_shared(t, t.goal.reference)
     ),
     *(_measure("task", f"relation_{r}", "flag", f"the goal asks for {r}", lambda t, r=r: float(t.goal.relation == r)) for r in RELATIONS),
+    _measure("attributes", "reference_scale", "", "scale of the reference", lambda t: float(t.spec.attribute(t.goal.reference).scale)),
+    _measure("task", "goals", "count", "goals that are reached one after the other", lambda t: float(len(t.goals))),
+    _measure("task", "goal_tolerance_m", "m", "distance that an insertion's goal allows, 1 where none is stated", _tolerance),
     _measure("task", "wording", "", "index of the training template of the instruction, -1 for other words", _wording),
 )
 MEASURES: dict[str, Measure] = {m.name: m for m in _MEASURES}

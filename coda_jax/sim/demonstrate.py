@@ -163,12 +163,12 @@ def _finish(w: int, batch: SceneBatch, state: SimState, planner: Planners, recor
     return Trajectory(episode, views, action, executed, mask, qpos, success, cause, planner.attempts_of(w))
 
 
-def success_by_category(trajectories: Iterable[Trajectory], catalogue: Catalogue) -> dict[str, tuple[int, int]]:
-    """(successes, episodes) by the target's category."""
+def success_by_category(trajectories: Iterable[Trajectory], catalogue: Catalogue, by_family: bool = False) -> dict[str, tuple[int, int]]:
+    """(successes, episodes) by the category of what is moved first, e.g. "mug"; ``by_family``: "put_inside mug"."""
     counts: dict[str, list[int]] = {}
     for t in trajectories:
         category = catalogue.get(t.episode.spec.attribute(read_goal(t.episode.spec).target).asset).category
-        k = counts.setdefault(category, [0, 0])
+        k = counts.setdefault(f"{t.episode.spec.task.family} {category}" if by_family else category, [0, 0])
         k[0] += t.success
         k[1] += 1
     return {name: (k, n) for name, (k, n) in sorted(counts.items())}

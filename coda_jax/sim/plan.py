@@ -9,13 +9,15 @@ import numpy as np
 
 from coda_jax.scenes.assets import Asset, Grasp
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.families import Gate, Goal, NoPlace, Step, family_of, read_goals
+from coda_jax.scenes.families import Gate, Goal, NoPlace, Step, family_of, radius, read_goals
 from coda_jax.scenes.families.geometry import middle
 from coda_jax.scenes.placement import Footprint, footprint, gap, hand_boxes
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.compile import scene_assets, token_index
 from coda_jax.sim.state import rotation_matrices
 
+HIGHEST_TRAVEL_M = 0.22  # of the carried object's underside, or of the finger tips; what is taller is passed at its side
+HAND_ROOM_M = 0.115  # half the width of the palm, with a little play
 CLEARANCE_M = 0.02  # of the carried object's underside, or of the finger tips, over everything else
 
 
@@ -40,6 +42,8 @@ class Plan:
     gate: Gate | None
     drop_m: float  # release height above the resting pose
     travel_z: float  # the finger tips until they are over the grasp, and the underside of what is carried, stay above this
+    tall: tuple[Footprint, ...]  # what is passed at its side, with ``room_m`` between it and the grip point
+    room_m: float
     ball: bool  # the target has no side to lie on
 
 
@@ -83,6 +87,16 @@ def measured_step(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: 
     return Step(number, read_goals(spec), assets, here)
 
 
+def _split_by_height(step: Step) -> tuple[list[Footprint], tuple[Footprint, ...]]:
+    """What the target is carried over, and what is too tall for that; where it is put is always approached from above."""
+    goal, here = step.goal, step.shapes
+    place = here[goal.reference]
+    below = [f for n, f in here.items() if n != goal.target and math.hypot(f.x - place.x, f.y - place.y) < place.radius]
+    others = [f for n, f in here.items() if n != goal.target and f not in below]
+    tall = tuple(f for f in others if f.top + CLEARANCE_M > HIGHEST_TRAVEL_M)
+    return [*below, *(f for f in others if f not in tall)], tall
+
+
 def plan_step(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.ndarray, number: int) -> Plan:
     """Plan one goal of one world from the measured poses of its tokens, pos [o, 3] and quat [o, 4].
 
@@ -109,7 +123,8 @@ def plan_step(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.n
     grasps = tuple(candidates[i] for depth, i in scored if depth < 0.004)
     if not grasps:
         raise NoPlan(f"no free grasp of {goal.target}: clutter stands within the open hand; move it 0.02 m away")
-    top = max((f.top for name, f in here.items() if name != goal.target), default=0.0)
+    passed, tall = _split_by_height(step)
+    top = max((f.top for f in passed), default=0.0)
     try:
         offset = family.offset(step, grasps[0], yaw)
     except NoPlace as error:
@@ -132,5 +147,7 @@ def plan_step(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.n
         gate=family.gate(step),
         drop_m=family.drop_m,
         travel_z=top + CLEARANCE_M,
+        tall=tall,
+        room_m=max(HAND_ROOM_M, radius(target) + CLEARANCE_M),
         ball=is_ball(target),
     )

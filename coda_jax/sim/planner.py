@@ -14,9 +14,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.placement import Footprint, gap
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import control, panda
-from coda_jax.sim.plan import NoPlan, Plan, plan_step, upright_yaw
+from coda_jax.sim.detour import way
+from coda_jax.sim.plan import CLEARANCE_M, NoPlan, Plan, plan_step, upright_yaw
 from coda_jax.sim.state import rotation_matrices
 from coda_jax.types import POSITION_SCALE_M, ROTATION_SCALE_RAD, WorldView
 
@@ -33,6 +35,8 @@ _PLACED_M = 0.015  # from where it was to be put, for the next object to be take
 _TURNED_RAD = 0.15  # before what is held may be lowered
 _GATE_YAW_RAD = 0.05
 _GATE_PLAY_M = 0.006
+_TOUCH_M = 0.005
+_OVER_M = panda.TIP_BELOW_GRIP_M + CLEARANCE_M
 _FUNNEL = 10.0  # metres of height per metre of horizontal error
 
 
@@ -86,6 +90,7 @@ class ScriptedPlanner:
         self._carry_yaw = np.zeros(worlds)
         self._steady_yaw = np.full(worlds, np.nan)
         self._topples = np.ones(worlds, bool)
+        self._tall = np.zeros(worlds, bool)  # something stands in the scene that is passed at its side
         self._drop = np.zeros(worlds)
         self._jaw_yaws: list[tuple[float, ...]] = [()] * worlds
         self._gate, self._within = np.zeros(worlds), np.full(worlds, np.inf)  # height over the resting place, and what opens it
@@ -116,6 +121,7 @@ class ScriptedPlanner:
         self._topples[w] = not plan.ball
         self._under[w] = view.half_extent[w, plan.target, 2]
         self._last[w] = number + 1 == plan.goals
+        self._tall[w] = bool(plan.tall)
         self._drop[w] = plan.drop_m
         self._gate[w], self._within[w] = (0.0, np.inf) if plan.gate is None else (plan.gate.height_m, plan.gate.within_m)
         self._exact[w] = plan.gate is not None or any(plan.jaw_yaws)
@@ -174,6 +180,19 @@ class ScriptedPlanner:
         """[b, 2] grip point minus object centre in the table plane: as at the grasp, or as seen where the hand turns."""
         return np.where(self._exact[:, None], (ee - obj)[:, :2], self._held[:, :2])
 
+    def _turn_aside(self, moving: np.ndarray, ee: np.ndarray, goal: np.ndarray) -> None:
+        """Replace the goal of worlds in which something tall stands by the next point of the way round it.
+
+        Who begins beside it, high up, comes down only after leaving.
+        """
+        for w in np.flatnonzero(moving & self._tall):
+            plan = self._plans[w]
+            if plan is not None:
+                start, end = (float(ee[w, 0]), float(ee[w, 1])), (float(goal[w, 0]), float(goal[w, 1]))
+                goal[w, :2] = way(start, end, plan.tall, plan.room_m)[0]
+                beside = [f.top for f in plan.tall if gap(f, Footprint(*start, 0.0, 0.0, 0.0)) < plan.room_m - _TOUCH_M]
+                goal[w, 2] = max([goal[w, 2], *(min(top + _OVER_M, ee[w, 2]) for top in beside)])
+
     def _turn_to_goal(self, w: int, yaw_now: float, goal_xy: np.ndarray) -> None:
         """Choose the yaw at which the held object is put down: of those allowed, the one with the least turn of the hand.
 
@@ -218,6 +237,7 @@ class ScriptedPlanner:
         height = np.clip(grip[:, 2] + _FUNNEL * np.maximum(error - 0.005, 0.0), grip[:, 2], hover)
         goal[m] = np.concatenate([grip[:, :2], height[:, None]], 1)[m]
         yaw[m] = grasp_yaw[m]
+        self._turn_aside(m, ee, goal)
         low = m & (ee[:, 2] < height - 0.015)
         goal[low, :2] = ee[low, :2] + 0.3 * (goal[low, :2] - ee[low, :2])  # rise before sweeping through what stands beside
         # The hand turns high up: the palm is wide, and what stands beside is as tall as the target.
@@ -239,6 +259,8 @@ class ScriptedPlanner:
         height = np.where(shut & (self._gate > 0), np.maximum(height, self._goal_z + self._gate + self._held[:, 2]), height)
         goal[m] = np.concatenate([over, height[:, None]], 1)[m]
         yaw[m] = self._carry_yaw[m]
+        self._turn_aside(mode == CARRY, ee, goal)
+        over = np.where((self._tall & (mode == CARRY))[:, None], goal[:, :2], over)
         low = (mode == CARRY) & (ee[:, 2] < carry - 0.02)
         slow = np.clip(1.0 - (carry - 0.02 - ee[:, 2]) / 0.05, 0.0, 1.0)[:, None]
         goal[low, :2] = (ee[:, :2] + slow * (over - ee[:, :2]))[low]

@@ -44,7 +44,7 @@ def check(specs: Sequence[SceneSpec], catalogue: Catalogue, settings: ValiditySe
     """Check scenes in batches of ``settings.worlds`` of one bucket; one report per spec, in their order.
 
     A scene whose objects overlap, each other or the table, is not settled: what it would do means nothing. The checks of names and
-    reach read the goal as a relation between two objects (scenes/families.py).
+    reach read the goals as relations between two objects (scenes/families/).
     """
     found: list[list[Failure]] = [[] for _ in specs]
     by_bucket: dict[Bucket, list[tuple[int, _Job]]] = {}

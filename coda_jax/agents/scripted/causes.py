@@ -9,7 +9,7 @@ import numpy as np
 
 from coda_jax.agents.base import SPEC_FACTOR, Case, SceneFactor
 from coda_jax.agents.scripted.regression import drop_shares
-from coda_jax.scenes.families import read_goals
+from coda_jax.scenes.families import Goal, read_goals
 from coda_jax.scenes.measures import MEASURES, measure
 from coda_jax.scenes.spec import SceneSpec
 
@@ -21,13 +21,24 @@ _SPREAD = 1e-9
 
 
 def task_cause(base: SceneSpec, spec: SceneSpec) -> str:
-    """Which part of the task differs: the target, the goal (relation or reference), or only the wording."""
+    """Which part of the task differs: one thing more, the order, the target, the goal (relation or reference), a number in it, or only the
+    wording."""
     before, after = read_goals(base), read_goals(spec)
+    if len(after) > len(before) and after[: len(before)] == before:
+        return "subgoal"
+    if before != after and len(before) == len(after) > 1 and _things(before) == _things(after):
+        return "order"
     if before[0].target != after[0].target:
         return "target"
     if before != after:
         return "goal"
+    if base.task.goal != spec.task.goal:
+        return "tolerance"
     return "wording"
+
+
+def _things(goals: Sequence[Goal]) -> frozenset[str]:
+    return frozenset(n for g in goals for n in (g.target, g.reference))
 
 
 @dataclasses.dataclass(frozen=True)

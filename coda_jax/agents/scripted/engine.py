@@ -13,13 +13,20 @@ import numpy as np
 from coda_jax.agents.base import SPEC_FACTOR, Difficulty, Move, Priors
 from coda_jax.agents.scripted.repair import repair
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.edits.verbs import VERBS, applied
+from coda_jax.scenes.edits.verbs import VERBS, applied, verbs_of
 from coda_jax.scenes.generation import EditStep, FactorName, GenerationProgram, RoleName, RoleNeed, to_text
 from coda_jax.scenes.measures import MEASURES, measure
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.checks.record import Failure
 
-TASK_VERBS = {"target": "target_swap", "goal": "goal_swap", "wording": "paraphrase"}
+TASK_VERBS = {
+    "target": "target_swap",
+    "goal": "goal_swap",
+    "wording": "paraphrase",
+    "subgoal": "subgoal",
+    "order": "order",
+    "tolerance": "tolerance",
+}
 LOW = 0.1  # magnitude at level 0: something always changes
 _LEAST_PRIOR, _LEAST_SHARE = 8, 0.5  # constructions from which a prior counts, and share of them that must have been valid
 _PROBE = 0.75  # magnitude at which verbs are compared
@@ -33,10 +40,10 @@ def verbs_for(difficulty: Difficulty, bases: Sequence[SceneSpec], catalogue: Cat
     Strength is measured: each verb is applied to the bases and the quantity is measured again, in units of its spread over them.
     """
     factor = SPEC_FACTOR[difficulty.factor]
-    own = [name for name, v in VERBS.items() if v.factor == factor]
+    own = verbs_of({b.task.family for b in bases}, factor)
     if difficulty.factor == "TASK":
         named = TASK_VERBS.get(difficulty.cause)
-        return [named] if named else own
+        return [named] if named in own else own
     quantity, _, way = difficulty.cause.partition(":")
     if quantity not in MEASURES or way not in _SIGNS:
         return own

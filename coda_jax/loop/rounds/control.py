@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from coda_jax import config as settings
 from coda_jax.agents.base import Outcome, Trial
 from coda_jax.evaluation.control_test import ControlResult, control_test, verdicts, wants_more
 from coda_jax.evaluation.trials import counts_of
@@ -15,11 +16,10 @@ from coda_jax.loop.rounds import collect, recall, rows
 from coda_jax.loop.rounds import outcomes as stored
 from coda_jax.loop.rounds.certify import certify
 from coda_jax.loop.rounds.rollouts import Rollouts
-from coda_jax.loop.rounds.variants import Base, Batch, Made, own_program, program_variant, seed_of, verified
+from coda_jax.loop.rounds.variants import Base, Batch, Made, of_family, own_program, program_variant, seed_of, verified
 from coda_jax.loop.run import Finished, Run
 from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.memory.consolidate import next_version
-from coda_jax.memory.modes import current_modes
 from coda_jax.memory.rows import ControlTest, Mode, PairCounts, Program
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.edits.lock import edited_factors
@@ -158,13 +158,13 @@ def judged(run: Run, counts: list[dict[int, tuple[int, int]]]) -> list[ControlRe
 
 def _tests(run: Run, round_number: int, sandbox: Sandbox, bases: list[Base], batch: Batch) -> list[Test]:
     """Programs of this round that no test has decided yet, in the order in which they were written."""
-    modes = {m.mode_id: m for m in current_modes(run.memory, run.config.family) if m.status != "removed"}
+    modes = {m.mode_id: m for m in recall.modes_of(run.memory, settings.families(run.config)) if m.status != "removed"}
     tests, programs = [], recall.generation_programs(run.memory)
     for mode in modes.values():
         row = recall.newest([p for p in programs.get(mode.mode_id, []) if p.round == round_number])
         if row is not None and row.level is not None and row.verdict in (None, "undecided"):
             program = own_program(run, sandbox, row.text).with_level(row.level)
-            tests.append(Test(mode, row, Pairs(run, program, bases, batch)))
+            tests.append(Test(mode, row, Pairs(run, program, of_family(bases, mode.family), batch)))
     diagnosed = recall.diagnosed_modes(run.memory, round_number)
     tests.sort(key=lambda t: (-diagnosed.get(t.mode.mode_id, 0), t.mode.mode_id))
     return tests[: run.config.control.modes]

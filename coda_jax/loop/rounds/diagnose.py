@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 
+from coda_jax import config as settings
 from coda_jax.agents.base import Case, Diagnosis, Outcome, Trial
 from coda_jax.loop import cloning, parts
 from coda_jax.loop.rounds import evidence, recall, rows
@@ -14,7 +15,6 @@ from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.run import Finished, Run
 from coda_jax.memory import rows as memory_rows
 from coda_jax.memory.consolidate import consolidate
-from coda_jax.memory.modes import current_modes
 
 
 def chosen_failures(cases: Sequence[Case], most: int) -> list[tuple[int, Case]]:
@@ -57,7 +57,13 @@ def run_stage(run: Run, round_number: int) -> Finished:
     first = recall.episodes(run.memory, round_number, "collect")[0].episode_id if failures else 0
     assert first is not None
     records = [_record(first + position, d) for (position, _), d in zip(failures, diagnoses, strict=True)]
-    merged = consolidate(records, current_modes(run.memory, config.family), config.family, round_number)
+    families = {record.episode_id: case.spec.task.family for (_, case), record in zip(failures, records, strict=True)}
+    changed, assignments = list[memory_rows.Mode](), dict[int, str]()
+    for family in settings.families(config):
+        own = [r for r in records if families[r.episode_id] == family]
+        merged = consolidate(own, recall.modes_of(run.memory, (family,)), family, round_number)
+        changed += merged.modes
+        assignments |= merged.assignments
     scenes = rows.SceneRows(recall.scene_ids(run.memory))
     bases = {case.outcome.trial.key[0]: case.base for _, case in failures}  # re-rollouts keep the failure's number of the base
     for spec, base in ((o.trial.spec, bases[o.trial.key[0]]) for o in reverts):
@@ -73,13 +79,13 @@ def run_stage(run: Run, round_number: int) -> Finished:
             phase=diagnosis.phase,
             cause=diagnosis.cause,
             confidence=diagnosis.confidence,
-            mode=merged.assignments.get(record.episode_id),
+            mode=assignments.get(record.episode_id),
             rollouts={arm: list(counts) for arm, counts in diagnosis.evidence.rollouts.items()},
             shares=dict(diagnosis.evidence.shares),
             margins={n: [m.value, m.step, m.threshold, m.unit] for n, m in diagnosis.evidence.margins.items()},
         )
     findings = [
-        evidence.Finding(first + position, merged.assignments.get(first + position), case, diagnosis)
+        evidence.Finding(first + position, assignments.get(first + position), case, diagnosis)
         for (position, case), diagnosis in zip(failures, diagnoses, strict=True)
     ]
     evidence.draw_clips(run, round_number, cases, findings)
@@ -88,7 +94,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
     episodes = rows.episode_rows(reverts, "revert", round_number, run.state.checkpoint, None)
     return Finished(
         {"done": len(diagnoses), "unit": "diagnoses"},
-        [*scenes.rows, *episodes, *merged.modes, *(_with_mode(r, merged.assignments) for r in records)],
+        [*scenes.rows, *episodes, *changed, *(_with_mode(r, assignments) for r in records)],
         {},
         rollouts.physics_steps,
         rollouts.count,

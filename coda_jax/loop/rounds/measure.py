@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from coda_jax import config as settings
 from coda_jax.agents.base import Outcome, Trial
 from coda_jax.evaluation.statistics import paired_difference
 from coda_jax.evaluation.trials import counts_of, rate_interval, success_rate
@@ -20,7 +21,6 @@ from coda_jax.loop.run import Finished, Run
 from coda_jax.memory import band
 from coda_jax.memory.consolidate import next_version
 from coda_jax.memory.learning_value import learning_values, scene_gains
-from coda_jax.memory.modes import current_modes
 from coda_jax.memory.rows import Episode, Gain, LearningValue, Purpose
 
 
@@ -190,7 +190,7 @@ def _values(
 
     by_mode = _by_mode(environments)
     values = learning_values({m: gains(scenes) for m, scenes in by_mode.items()}, {"controls": gains(controls)} if controls else {})
-    known = recall.modes_by_id(current_modes(run.memory, run.config.family))
+    known = recall.modes_by_id(recall.modes_of(run.memory, settings.families(run.config)))
     added: list[Any] = []
     for mode_id, value in values.items():
         scenes = by_mode[mode_id]

@@ -19,7 +19,6 @@ from coda_jax.loop.rounds import outcomes as stored
 from coda_jax.loop.rounds import recall
 from coda_jax.loop.rounds.cases import collected
 from coda_jax.loop.run import Finished, Run
-from coda_jax.memory.modes import current_modes
 from coda_jax.memory.programs import current_programs
 from coda_jax.memory.rows import Program, program_id_of
 from coda_jax.memory.store import Memory
@@ -94,7 +93,7 @@ def _wanted(run: Run, round_number: int) -> list[_Wanted]:
     cases = [case.outcome for case in collected(run, round_number)]
     failed = Counter(o.phase for o in cases if not o.success and o.phase)
     phase = max(PHASES, key=lambda p: (failed[p], -PHASES.index(p)))
-    wanted = [_Wanted(None, run.config.family, "EXECUTION", phase, "", f"# scenes that practise no mode, {phase}", cases)]
+    wanted = [_Wanted(None, settings.families(run.config)[0], "EXECUTION", phase, "", f"# scenes that practise no mode, {phase}", cases)]
     scenes = recall.Scenes(run.memory)
     path = run.folder / stored.file_of(round_number, "before")
     before = stored.load(path, scenes.spec) if path.exists() else []
@@ -102,7 +101,7 @@ def _wanted(run: Run, round_number: int) -> list[_Wanted]:
     for e in run.state.environments.get(str(round_number), []):
         if e.mode_id:
             practised.setdefault(e.mode_id, set()).add(e.scene_id)
-    for mode in sorted(current_modes(run.memory, run.config.family), key=lambda m: m.mode_id):
+    for mode in sorted(recall.modes_of(run.memory, settings.families(run.config)), key=lambda m: m.mode_id):
         if mode.mode_id in practised:
             own = [o for o in before if o.trial.spec.scene_id in practised[mode.mode_id]]
             wanted.append(_Wanted(mode.mode_id, mode.family, mode.factor, mode.phase, mode.cause, f"{heading(mode)}, {mode.phase}", own))

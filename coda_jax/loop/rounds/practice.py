@@ -20,7 +20,6 @@ from coda_jax.loop.rounds import outcomes as stored
 from coda_jax.loop.rounds import potentials, recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.run import Finished, Run
-from coda_jax.memory.modes import current_modes
 
 
 def wanted(config: settings.Config) -> bool:
@@ -75,7 +74,8 @@ def _prefixes(run: Run, round_number: int, chosen: Sequence[Environment], scenes
     """Scene to the prefixes of its demonstrations, for scenes whose mode's program asks for start states."""
     if not run.config.potential.tools:
         return {}
-    programs, modes = potentials.in_use(run.memory, run.config).modes, recall.modes_by_id(current_modes(run.memory, run.config.family))
+    programs = potentials.in_use(run.memory, run.config).modes
+    modes = recall.modes_by_id(recall.modes_of(run.memory, settings.families(run.config)))
     asking = {mode: modes[mode].phase for mode, program in programs.items() if program.tools.start_states and mode in modes}
     chosen = [e for e in chosen if e.mode_id in asking]
     if not chosen:

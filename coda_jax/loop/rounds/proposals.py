@@ -7,19 +7,31 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from coda_jax import config as settings
 from coda_jax.agents.base import Trial
 from coda_jax.evaluation.trials import counts_of
 from coda_jax.learning.scale_doctor import Measured
 from coda_jax.loop import parts, scales
 from coda_jax.loop.rounds import collect, recall
 from coda_jax.loop.rounds.rollouts import Rollouts, identity
-from coda_jax.loop.rounds.variants import Base, Batch, Made, drawn_edit, own_program, program_variant, random_variant, seed_of, verified
+from coda_jax.loop.rounds.variants import (
+    Base,
+    Batch,
+    Made,
+    drawn_edit,
+    of_family,
+    own_program,
+    program_variant,
+    random_variant,
+    seed_of,
+    verified,
+)
 from coda_jax.loop.run import Run
 from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.memory.allocation import Allocation, ModeState, Status, allocate, value_over_exploration
 from coda_jax.memory.band import band_probability
 from coda_jax.memory.learning_value import LearningValue, credit
-from coda_jax.memory.modes import current_modes, learning_values
+from coda_jax.memory.modes import learning_values
 from coda_jax.memory.rows import LearningValue as MeasuredValue
 from coda_jax.memory.rows import Mode, Origin, Program
 from coda_jax.programs.sandbox import Sandbox
@@ -115,7 +127,7 @@ def mode_states(run: Run, round_number: int) -> tuple[list[ModeState], dict[str,
     known: dict[str, tuple[Mode, Program]] = {}
     past: dict[str, tuple[Mode, Program]] = {}
     status: dict[str, Status] = {}
-    modes = current_modes(run.memory, run.config.family)
+    modes = recall.modes_of(run.memory, settings.families(run.config))
     values = {m.mode_id: learning_values(run.memory, m.mode_id) if remembers else [] for m in modes}
     for mode in modes:
         own = programs.get(mode.mode_id, [])
@@ -161,7 +173,7 @@ def targeted(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
         for origin, counts in groups:
             for mode_id, wanted in counts.items():
                 mode, program = known[mode_id]
-                found += [Proposal(m, origin, mode, program) for m in _of_program(ask, program, wanted, batch, sandbox)]
+                found += [Proposal(m, origin, mode, program) for m in _of_program(ask, mode, program, wanted, batch, sandbox)]
     missing = ask.count - len(found)  # novelty, and what a program could not supply
     if missing > 0:
         taken = {p.made.base.number for p in found}
@@ -170,14 +182,15 @@ def targeted(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
     return found[: ask.count]
 
 
-def _of_program(ask: Ask, row: Program, wanted: int, batch: Batch, sandbox: Sandbox) -> list[Made]:
-    """Valid scenes of a program, its level jittered by base."""
+def _of_program(ask: Ask, mode: Mode, row: Program, wanted: int, batch: Batch, sandbox: Sandbox) -> list[Made]:
+    """Valid scenes of a program over bases of its mode's family, its level jittered by base."""
     assert row.level is not None
     run = ask.run
     program = own_program(run, sandbox, row.text)  # its level is the row's
     rng = np.random.default_rng(np.random.SeedSequence([seed_of(*ask.seed("targeted", run.config.seed, row.program_id))]))
     made: list[Made] = []
-    order = [ask.bases[i] for i in rng.permutation(len(ask.bases))]
+    bases = of_family(ask.bases, mode.family)
+    order = [bases[i] for i in rng.permutation(len(bases))]
     while order and len(made) < wanted:
         some, order = order[: wanted - len(made)], order[wanted - len(made) :]
         candidates = []

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.agents.base import Difficulty, Trial
 from coda_jax.evaluation.terminal import Progress
@@ -14,12 +15,11 @@ from coda_jax.loop import cloning, parts, starting_memory
 from coda_jax.loop.own_programs import headed
 from coda_jax.loop.rounds import collect, recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
-from coda_jax.loop.rounds.variants import Base, Batch, Made, own_program, program_variant, seed_of, verified
+from coda_jax.loop.rounds.variants import Base, Batch, Made, of_family, own_program, program_variant, seed_of, verified
 from coda_jax.loop.run import Finished, Run
 from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.memory.band import band_probability, in_band
-from coda_jax.memory.modes import current_modes
 from coda_jax.memory.programs import programs_of
 from coda_jax.memory.rows import Mode, Program, program_id_of
 from coda_jax.programs.sandbox import Sandbox
@@ -52,7 +52,7 @@ class Search:
 def wanted_modes(run: Run, round_number: int) -> list[Mode]:
     """Modes to write programs for: those diagnosed in this round, the commonest first, then remembered ones by importance."""
     diagnosed = recall.diagnosed_modes(run.memory, round_number)
-    known = recall.modes_by_id(current_modes(run.memory, run.config.family))
+    known = recall.modes_by_id(recall.modes_of(run.memory, settings.families(run.config)))
     chosen = [known[mode_id] for mode_id in diagnosed if known[mode_id].status != "removed"]
     if STRATEGIES[run.config.strategy].remembers:
         older = [m for m in known.values() if m.mode_id not in diagnosed and m.status != "removed"]
@@ -133,6 +133,7 @@ def _begin(run: Run, mode: Mode, bases: list[Base], batch: Batch, sandbox: Sandb
     program of the mode is taken.
     """
     config = run.config
+    bases = of_family(bases, mode.family)
     order = np.random.default_rng(np.random.SeedSequence([seed_of("search", config.seed, mode.mode_id)])).permutation(len(bases))
     shuffled = [bases[i] for i in order]
     remembered = recall.newest(programs_of(run.memory, mode.mode_id, "generation")) if STRATEGIES[config.strategy].remembers else None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+from coda_jax.memory.modes import current_modes
 from coda_jax.memory.programs import current_programs
 from coda_jax.memory.rows import Episode, Mode, Program
 from coda_jax.memory.store import Memory
@@ -41,6 +43,11 @@ class Scenes:
 def episodes(memory: Memory, round_number: int, purpose: str) -> list[Episode]:
     """Rollouts of a round and purpose, in the order stored."""
     return memory.rows(Episode, "WHERE round = ? AND purpose = ? ORDER BY episode_id", (round_number, purpose))
+
+
+def modes_of(memory: Memory, families: Sequence[str]) -> list[Mode]:
+    """The modes of families as they are now, one family after the other."""
+    return [mode for family in families for mode in current_modes(memory, family)]
 
 
 def modes_by_id(modes: list[Mode]) -> dict[str, Mode]:

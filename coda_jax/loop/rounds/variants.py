@@ -16,7 +16,7 @@ from coda_jax.loop.run import Run
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.edits.lock import edited_factors
 from coda_jax.scenes.edits.record import EditError
-from coda_jax.scenes.edits.verbs import VERBS, applied
+from coda_jax.scenes.edits.verbs import applied, verbs_of
 from coda_jax.scenes.generation import GenerationProgram, evaluate_generation
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.lifting import bind, generate
@@ -102,7 +102,7 @@ def random_variant(run: Run, base: Base, rng: np.random.Generator, factors: Sequ
     spec, verbs = base.spec, []
     chosen = list(rng.permutation(list(factors)))[: 2 if len(factors) > 1 and rng.random() < SECOND_FACTOR else 1]
     for factor in chosen:
-        own = [name for name, v in VERBS.items() if v.factor == factor]
+        own = verbs_of((spec.task.family,), factor)
         for name in rng.permutation(own)[:DRAWS]:
             found = drawn_edit(run, spec, str(name), rng, LEAST_MAGNITUDE, 1.0)
             if found is not None:
@@ -113,6 +113,11 @@ def random_variant(run: Run, base: Base, rng: np.random.Generator, factors: Sequ
     if not changed:
         return None
     return Made(base, spec, tuple(verbs), changed[0] if len(changed) == 1 else None)
+
+
+def of_family(bases: Sequence[Base], family: str) -> list[Base]:
+    """The bases of a family, in their order: what a mode of that family is made again in."""
+    return [b for b in bases if b.spec.task.family == family]
 
 
 def program_variant(run: Run, program: GenerationProgram, base: Base, level: float, batch: Batch) -> Made | None:

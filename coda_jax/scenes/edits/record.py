@@ -37,6 +37,7 @@ class Verb:
     factor: the only factor it changes. needs: roles a binding must give it. observed_by: observation types for which a change can alter
     what the policy sees or what physics does. measure: name of the quantity of scenes/measures.py that it moves ("" for wording, which no
     number orders), and ``rises`` whether larger is harder. discrete: the magnitude picks among ordered options. what: range and unit.
+    families: names of the families whose scenes it can edit; empty for all.
     """
 
     name: str
@@ -48,3 +49,4 @@ class Verb:
     discrete: bool
     what: str
     apply: Callable[[Request], SceneSpec]
+    families: frozenset[str] = frozenset()

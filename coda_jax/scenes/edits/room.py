@@ -29,6 +29,8 @@ def trouble(spec: SceneSpec) -> str | None:
     for goal in top.goals:
         if not family.holds(goal, top.assets[goal.target], top.assets[goal.reference]):
             return f"{goal.target} would not fit {'into' if goal.relation == 'inside' else 'onto'} {goal.reference}"
+    if len(top.goals) > 1 and (reason := family.goal_trouble(spec.task.goal, top.assets)) is not None:
+        return reason
     containers = [n for n, a in top.assets.items() if a.kind == "container"]
     if true_at_start(spec.task.goal, top.places, containers):
         return "the goal would hold at the start"

@@ -83,7 +83,8 @@ def _asked_fairly(spec: SceneSpec, goals: Sequence[Goal]) -> SceneSpec | None:
     return after if trouble(after) is None else None
 
 
-def _named_alone(spec: SceneSpec, *names: str) -> bool:
+def named_alone(spec: SceneSpec, *names: str) -> bool:
+    """Whether each of the objects has a name, colour and category, that no other object has."""
     words = [called(spec, n) for n in spec.object_ids]
     return all(words.count(called(spec, n)) == 1 for n in names)
 
@@ -94,7 +95,7 @@ def target_swap(request: Request) -> SceneSpec:
     goal = top.goal
     options = []
     for name in top.others(*top.task_objects):
-        if not top.assets[name].grasps or top.stands_on(name, goal.reference) or not _named_alone(request.spec, name):
+        if not top.assets[name].grasps or top.stands_on(name, goal.reference) or not named_alone(request.spec, name):
             continue
         other = replaced(top.goals, goal.target, name)
         if not _trained(request.spec, top, other):
@@ -119,7 +120,7 @@ def goal_swap(request: Request) -> SceneSpec:
     family = families.family_of(request.spec)
     now = family.relation_of(top.goals)
     for other in family.other_tasks(top.goals, top.assets):
-        if not _named_alone(request.spec, *families.named(other)) or (spec := _asked_fairly(request.spec, other)) is None:
+        if not named_alone(request.spec, *families.named(other)) or (spec := _asked_fairly(request.spec, other)) is None:
             continue
         relation, name = family.relation_of(other), other[0].reference
         options.append(((relation != now, round(top.distance(goal.target, name), 6), relation, name), spec))

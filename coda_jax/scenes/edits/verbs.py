@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.edits import attributes, spatial, task
+from coda_jax.scenes.edits import attributes, spatial, task, task_parts
 from coda_jax.scenes.edits.lock import require_lock
 from coda_jax.scenes.edits.record import OBSERVATIONS, EditError, Request, Verb
 from coda_jax.scenes.edits.room import trouble
@@ -21,11 +21,12 @@ from coda_jax.scenes.tabletop import Tabletop
 _SEEN = frozenset(OBSERVATIONS)
 
 
-def _verb(factor, name, needs, measure, rises, what, apply, discrete=False) -> Verb:
-    return Verb(name, factor, needs, _SEEN, measure, rises, discrete, what, apply)
+def _verb(factor, name, needs, measure, rises, what, apply, discrete=False, of=()) -> Verb:
+    return Verb(name, factor, needs, _SEEN, measure, rises, discrete, what, apply, frozenset(of))
 
 
 _TARGET, _BOTH = ("target",), ("target", "reference")
+_PARTS = ("put_inside", "stack_insert")
 _VERBS = (
     _verb(
         "spatial",
@@ -91,6 +92,28 @@ _VERBS = (
     _verb("task", "target_swap", _TARGET, "", True, "other free objects, by lookalikes and room", task.target_swap, True),
     _verb("task", "goal_swap", _BOTH, "", True, "other trained goals: same relation, then others; near, then far", task.goal_swap, True),
     _verb("task", "paraphrase", _TARGET, "", True, "other training templates, by words in common", task.paraphrase, True),
+    _verb(
+        "attributes",
+        "opening",
+        _BOTH,
+        "reference_scale",
+        False,
+        "scale of the container or socket, from now to the least in which everything fits",
+        task_parts.opening,
+        of=_PARTS,
+    ),
+    _verb("task", "subgoal", _BOTH, "goals", True, "one thing more to move, near, then far", task_parts.subgoal, True, of=_PARTS),
+    _verb("task", "order", _BOTH, "", True, "other orders of the same things", task_parts.order, True, of=_PARTS),
+    _verb(
+        "task",
+        "tolerance",
+        _BOTH,
+        "goal_tolerance_m",
+        False,
+        "largest distance of a peg from its axis, from now to 0.002 m",
+        task_parts.tolerance,
+        of=("stack_insert",),
+    ),
 )
 VERBS: dict[str, Verb] = {v.name: v for v in _VERBS}
 
@@ -104,6 +127,11 @@ def verb(name: str) -> Verb:
     if name not in VERBS:
         raise EditError(f"unknown verb {name!r}: use one of {', '.join(VERBS)}")
     return VERBS[name]
+
+
+def verbs_of(families_: Collection[str], factor: str) -> list[str]:
+    """Names of a factor's verbs that can edit scenes of any of the families, in the order of VERBS."""
+    return [v.name for v in VERBS.values() if v.factor == factor and (not v.families or v.families & set(families_))]
 
 
 def apply_edit(spec: SceneSpec, verb_name: str, binding: Mapping[str, str], magnitude: float, seed: int, catalogue: Catalogue) -> SceneSpec:
@@ -123,6 +151,8 @@ def apply_edit(spec: SceneSpec, verb_name: str, binding: Mapping[str, str], magn
     chosen = verb(verb_name)
     if isinstance(magnitude, bool) or not math.isfinite(magnitude) or not 0 <= magnitude <= 1:
         raise EditError(f"magnitude of {verb_name}: must be between 0 and 1, not {magnitude}")
+    if chosen.families and spec.task.family not in chosen.families:
+        raise EditError(f"{verb_name} edits scenes of {' and '.join(sorted(chosen.families))}, not of {spec.task.family}: use another verb")
     _check_binding(spec, chosen, binding)
     refuse_held_out(spec, catalogue)
     if magnitude == 0:

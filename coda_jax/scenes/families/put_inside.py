@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from coda_jax.scenes.assets import Asset, Grasp
+from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families.base import Family
 from coda_jax.scenes.families.geometry import INSIDE_MARGIN_M, radius
 from coda_jax.scenes.families.steps import Goal, Step
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 
 NARROW_SCALE = (0.74, 0.92)  # of containers; those of the catalogue let the open hand in
 SPACIOUS_SCALE = (1.0, 1.12)  # for two things
-_NARROW = 0.6  # share of narrow containers among those of one thing
+_NARROW, _SPACIOUS = 0.5, 0.3  # shares of such containers among those of one thing
 _HAND_M = 2 * (OPEN_JAW_M + FINGER_THICKNESS_M) + 0.006  # the open jaws, with a little play
 _TIP_PLAY_M = 0.002  # finger tips this far under the rim touch no wall
+_NEXT = 0.6  # share of scenes of one thing with another one that would fit after it
 _BETWEEN_M = 0.004  # two things in one container stay this far apart
 
 PAIRS = {
@@ -156,6 +158,10 @@ class PutInside(Family):
             if (self.relation_of(task), self.kind_of(task, assets)) in self.pairs_of("train") and self.goal_trouble(expr, assets) is None:
                 yield task
 
+    def drawn_from(self, relation: str, catalogue: Catalogue) -> tuple[tuple[str, ...], ...]:
+        things = self.drawable("object", catalogue)
+        return things, self.drawable("container", catalogue), *([things] if relation == "both_inside" else [])
+
     def places(self, step: Step) -> list[tuple[float, float]]:
         shape = step.shapes[step.goal.reference]
         dx, dy = _half_offset(step)
@@ -179,7 +185,9 @@ class PutInside(Family):
         two = relation == "both_inside"
         rolls = {"standing": (False, False), "rolling": (True, True), "rolling_first": (True, False), "rolling_last": (False, True)}[kind]
         others = author.count_of_others(spare=2 if two else 1)
-        author.add_fixtures("container", SPACIOUS_SCALE if two else NARROW_SCALE if author.rng.random() < _NARROW else None)
+        draw = 1.0 if two else float(author.rng.random())
+        scales = NARROW_SCALE if draw < _NARROW else SPACIOUS_SCALE if draw > 1 - _SPACIOUS else None
+        author.add_fixtures("container", scales)
         c, reference = author.content, author.with_role("reference")
         single = Goal("inside", "", "")
         target = author.fitting(
@@ -192,6 +200,8 @@ class PutInside(Family):
             second = author.fitting(categories, "target", lambda a: both_fit(target.asset, a, reference.asset))
             c.free.append(second)
             c.goals.append(("inside", second, reference))
+        elif kind == "standing" and author.rng.random() < _NEXT:
+            others -= author.next_one(_that_roll(author, "train", False), lambda a: both_fit(target.asset, a, reference.asset))
         for n in range(others):
             c.free.append(author.companion(target, "other", first=n == 0))
 

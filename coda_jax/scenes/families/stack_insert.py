@@ -20,6 +20,7 @@ TOLERANCE_M = 0.012  # largest distance of a peg's centre from the socket's axis
 LEAST_TOLERANCE_M = 0.002
 STACKABLE = ("block", "carton", "can")  # where no category is marked as stackable
 TALLEST_M = 0.24  # of a tower
+_NEXT = 0.6  # share of stacks of two with a third thing that would go on top
 _OVERHANG = 1.25  # widest half side of what is stacked, in narrowest half sides of what it stands on
 
 PAIRS = {
@@ -44,7 +45,7 @@ PHRASES = {
     "tower": {
         "train": (
             "build a tower of the {reference} then the {target} then the {second}",
-            "stack the {target} on the {reference} and the {second} on both",
+            "build up from the {reference} with the {target} and next the {second}",
             "pile up the {reference} with the {target} on it and the {second} as the last",
             "make a tower with the {reference} below the {target} in the middle and the {second} above",
         ),
@@ -251,6 +252,8 @@ def _compose_stack(author: Author, relation: str, kind: str) -> None:
         second = author.fitting(_stackables(author, author.recipe.categories), "target", tops)
         c.free.append(second)
         c.goals.append(("on", second, target))
+    elif rng.random() < _NEXT and not is_round(target.asset):
+        others -= author.next_one(_stackables(author, "train"), lambda a: can_stack(a, target.asset))
     for n in range(others):
         c.free.append(author.companion(target, "other", first=n == 0 and bool(rng.random() < 0.5)))
 
