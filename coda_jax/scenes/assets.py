@@ -30,8 +30,8 @@ class Grasp:
 class Asset:
     """One parametric instance of a category.
 
-    kind: "object" (free, graspable, 1-3 primitives), "support" or "container" (fixtures, up to 6 primitives), or "articulated" (a static
-      base with one moving link: the record of articulated.py).
+    kind: "object" (free, graspable), "support" or "container" (fixtures), or "articulated" (a static base with one moving link: the record
+      of articulated.py). 1-6 primitives.
     split: "train", "validation" or "test" (of the instance; a held-out category's instances carry the category's split).
     half_extent_m: half sizes of the bounding box about the origin. cavity_*: inner box of a container, zeros without one.
     grasps: good grasps, best first; empty for fixtures.

@@ -10,7 +10,7 @@ import numpy as np
 
 from coda_jax.scenes.arrange import Item
 from coda_jax.scenes.assets import Asset
-from coda_jax.scenes.catalogue import CATEGORIES, Catalogue
+from coda_jax.scenes.catalogue import Catalogue, category_split
 from coda_jax.scenes.families import Rejected
 from coda_jax.scenes.layouts import Layout
 from coda_jax.scenes.spec import Articulation
@@ -88,11 +88,8 @@ class Author:
 
     def categories(self, kind: str, split: str = "train", affords: str = "") -> tuple[str, ...]:
         """Names of the categories of a kind and split that may be drawn, or of those with an affordance, barred or not."""
-        return tuple(
-            c.name
-            for c in CATEGORIES.values()
-            if c.kind == kind and c.split == split and (affords in c.affordances if affords else not self._barred & set(c.affordances))
-        )
+        drawn = self.catalogue.categories(kind, affords) if affords else self.catalogue.categories(kind, without=self._barred)
+        return tuple(c for c in drawn if category_split(c) == split)
 
     def with_role(self, role: str) -> Item:
         """The first item that has the role."""
@@ -118,8 +115,8 @@ class Author:
         return self._made(choice(self.rng, found[choice(self.rng, usable)]), role, None, None)
 
     def _instances(self, category: str) -> list[Asset]:
-        held_out = CATEGORIES[category].split != "train"
-        split = CATEGORIES[category].split if held_out else self.recipe.instances
+        own = category_split(category)
+        split = self.recipe.instances if own == "train" else own
         return [a for a in self.catalogue.instances(category) if a.split == split]
 
     def _made(self, asset: Asset, role: str, colour: str | None, scales: tuple[float, float] | None) -> Item:

@@ -1,5 +1,8 @@
 """Seed layouts: where fixtures, target and clutter may stand, how close, and how they may be turned. Each belongs to one split.
 
+Fifteen rules are written down; each gives its layout and numbered variants of it, which keep to a part of every region of the rule, so that
+what a rule leaves free to another split stays free: 500 layouts in all.
+
 Training layouts leave room and keep yaws moderate. Held-out ones are harder for a stated reason: clutter that blocks grasps, a target on
 a raised stand, a target in the passage between two fixtures, corners of the table that training never uses, any yaw.
 """
@@ -8,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Layout:
     raised: bool = False
     passage: bool = False
     why: str = ""
+    rule: str = ""  # layout_id of the rule that this is a variant of; its own id for the rule itself
 
 
 def _region(name: str, x0: float, x1: float, y0: float, y1: float) -> Region:
@@ -120,4 +125,49 @@ _LAYOUTS = (
         why="the far right corner, at the end of the reach, with a neighbour close by",
     ),
 )  # fmt: skip
-LAYOUTS: dict[str, Layout] = {layout.layout_id: layout for layout in _LAYOUTS}
+_COUNTS = {"train": 52, "validation": 17, "test": 17}  # layouts of one rule: 7 x 52 + 4 x 17 + 4 x 17 = 500
+_LEAST_SHARE = 0.6  # of a region's sides that a variant keeps
+_LEAST_SIDE_M = 0.02
+_STRIDES = tuple(0.9361**k for k in range(1, 11))  # additive recurrence: well spread in ten dimensions, as for instances of categories
+
+
+def _part(region: Region, share: float, at_x: float, at_y: float) -> Region:
+    """A part of a region with ``share`` of its sides, placed at the fractions at_x and at_y of the room that is left."""
+
+    def cut(low: float, high: float, at: float) -> tuple[float, float]:
+        side = min(high - low, max(share * (high - low), _LEAST_SIDE_M))
+        start = low + at * (high - low - side)
+        return round(start, 4), round(start + side, 4)
+
+    return Region(region.name, cut(*region.x, at_x), cut(*region.y, at_y))
+
+
+def _variant(rule: Layout, number: int) -> Layout:
+    """Variant ``number`` (from 1) of a rule: parts of its regions, and somewhat more room and less turning."""
+    u = [(0.5 + number * stride) % 1.0 for stride in _STRIDES]
+    share = _LEAST_SHARE + (1 - _LEAST_SHARE) * u[0]
+    first, second = rule.fixtures
+    fewest, most = rule.others
+    return dataclasses.replace(
+        rule,
+        layout_id=f"{rule.layout_id}_{number:02d}",
+        fixtures=(_part(first, share, u[1], u[2]), _part(second, share, u[3], u[4])),
+        target=_part(rule.target, share, u[5], u[6]),
+        clearance_m=round(rule.clearance_m * (1 + 0.1 * u[7]), 4),
+        yaw_rad=round(rule.yaw_rad * (0.6 + 0.4 * u[8]), 4),
+        fixture_yaw_rad=round(rule.fixture_yaw_rad * (0.4 + 0.6 * u[9]), 4),
+        others=(fewest, most) if rule.close else (fewest, max(fewest + 1, most - number % 2)),
+        rule=rule.layout_id,
+    )
+
+
+def with_variants(rules: Sequence[Layout]) -> dict[str, Layout]:
+    """Layouts by id: each rule's own and its numbered variants, as many as its split asks for."""
+    return {
+        layout.layout_id: layout
+        for rule in rules
+        for layout in (dataclasses.replace(rule, rule=rule.layout_id), *(_variant(rule, i) for i in range(1, _COUNTS[rule.split])))
+    }
+
+
+LAYOUTS: dict[str, Layout] = with_variants(_LAYOUTS)

@@ -7,7 +7,8 @@ from importlib.resources.abc import Traversable
 from coda_jax.programs.expressions import shown
 from coda_jax.scenes import families, language, suites
 from coda_jax.scenes.assets import Asset
-from coda_jax.scenes.catalogue import CATEGORIES, Catalogue
+from coda_jax.scenes.catalogue import CATEGORIES, Catalogue, category_split
+from coda_jax.scenes.categories import tree
 from coda_jax.scenes.fingerprint import frozen_index
 from coda_jax.scenes.held_layouts import held_out_geometry
 from coda_jax.scenes.spec import SceneSpec
@@ -46,7 +47,7 @@ def refuse_held_out(spec: SceneSpec, catalogue: Catalogue, folder: Traversable |
         assets[thing.object] = everything.get(thing.asset)
     layout = families.find_layout(spec.spatial.layout)
     if layout is not None and layout.split != "train":
-        offered = ", ".join(x.layout_id for x in families.family_of(spec).layouts_of("train"))
+        offered = ", ".join(dict.fromkeys(x.rule or x.layout_id for x in families.family_of(spec).layouts_of("train")))
         raise HeldOutContent("layout", f"layout {layout.layout_id!r} is held out for {layout.split}: use {offered}, or an id of your own")
     if (reason := held_out_geometry(spec)) is not None:
         raise HeldOutContent("layout", reason)
@@ -64,7 +65,7 @@ def _refuse_words(instruction: str) -> None:
     for word in language.words(instruction):
         category = next((CATEGORIES[w] for w in (word, word.removesuffix("s"), word.removesuffix("es")) if w in CATEGORIES), None)
         if category is not None and category.split != "train":
-            offered = ", ".join(c.name for c in CATEGORIES.values() if c.split == "train")
+            offered = " or ".join(tree.nearest(category.name, Catalogue("train").categories(category.kind)))
             raise HeldOutContent(
                 "instruction",
                 f"instruction {instruction!r} names a {category.name}, a category held out for {category.split}: use {offered}",
@@ -72,10 +73,9 @@ def _refuse_words(instruction: str) -> None:
 
 
 def _refuse_asset(name: str, asset: Asset, catalogue: Catalogue) -> None:
-    category = CATEGORIES[asset.category]
-    if category.split != "train":
-        offered = ", ".join(catalogue.categories(asset.kind))
-        raise HeldOutContent("category", f"{name} is a {asset.category}, a category held out for {category.split}: use one of {offered}")
+    if (split := category_split(asset.category)) != "train":
+        offered = " or ".join(tree.nearest(asset.category, catalogue.categories(asset.kind)))
+        raise HeldOutContent("category", f"{name} is a {asset.category}, a category held out for {split}: use {offered}")
     offered = ", ".join(a.asset_id for a in catalogue.instances(asset.category))
     raise HeldOutContent("instance", f"{name} uses {asset.asset_id}, an instance held out for {asset.split}: use one of {offered}")
 

@@ -10,6 +10,7 @@ import numpy as np
 from coda_jax.scenes.assets import Asset, Grasp
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families import Gate, Goal, NoPlace, Step, family_of, radius, read_goals
+from coda_jax.scenes.families.geometry import middle
 from coda_jax.scenes.placement import Footprint, footprint, gap, hand_boxes
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.compile import scene_assets, token_index
@@ -33,7 +34,8 @@ class Plan:
     grasps: tuple[Grasp, ...]  # free of clutter, best first
     goal: Goal
     goals: int
-    goal_xy: tuple[float, float] | None  # offset from the reference's centre; None: the centre
+    goal_xy: tuple[float, float]  # offset from the reference's centre
+    chosen: bool  # the place was found for the first grasp
     goal_z: float  # centre height of the target when it rests at the goal
     steady_yaw: float | None  # jaw yaw in the base frame for round targets, which may spin; None: follow the object
     jaw_yaws: tuple[tuple[float, ...], ...]  # for each grasp, yaws of the jaws at which the target may be put down; empty for any
@@ -54,7 +56,9 @@ def upright_yaw(quat: np.ndarray) -> tuple[float, bool]:
 def is_round(asset: Asset) -> bool:
     """Whether turning the asset about z changes nothing: every primitive is round and centred."""
     return all(
-        p.shape in ("cylinder", "sphere", "capsule") and p.pos_m[:2] == (0.0, 0.0) and p.quat_wxyz[1:3] == (0.0, 0.0)
+        (p.shape in ("cylinder", "sphere", "capsule") or (p.shape == "ellipsoid" and p.size_m[0] == p.size_m[1]))
+        and p.pos_m[:2] == (0.0, 0.0)
+        and p.quat_wxyz[1:3] == (0.0, 0.0)
         for p in asset.primitives
     )
 
@@ -125,6 +129,8 @@ def plan_step(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.n
         offset = family.offset(step, grasps[0], yaw)
     except NoPlace as error:
         raise NoPlan(str(error)) from None
+    x, y = middle(step.reference, here[goal.reference])
+    place = offset or (x - here[goal.reference].x, y - here[goal.reference].y)
     goal_z = family.bottom(step) + target.half_extent_m[2]
     steady = yaw + grasps[0].yaw_rad if is_round(target) else None
     return Plan(
@@ -133,7 +139,8 @@ def plan_step(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.n
         grasps=grasps,
         goal=goal,
         goals=len(step.goals),
-        goal_xy=offset,
+        goal_xy=place,
+        chosen=offset is not None,
         goal_z=goal_z,
         steady_yaw=steady,
         jaw_yaws=tuple(family.jaw_yaws(step, g) for g in grasps),

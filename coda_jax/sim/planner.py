@@ -126,7 +126,7 @@ class ScriptedPlanner:
             return
         self.mode[w], self.cause[w], self._plans[w] = APPROACH, "", plan
         self._target[w], self._reference[w] = plan.target, plan.reference
-        self._goal_offset[w] = plan.goal_xy or (0.0, 0.0)
+        self._goal_offset[w] = plan.goal_xy
         self._goal_z[w], self._travel_z[w] = plan.goal_z, plan.travel_z
         self._steady_yaw[w] = np.nan if plan.steady_yaw is None else plan.steady_yaw
         self._topples[w] = not plan.ball
@@ -149,7 +149,7 @@ class ScriptedPlanner:
         order = list(range(len(plan.grasps)))
         if plan.steady_yaw is not None:
             order = [0]
-        elif plan.goal_xy is None:
+        elif not plan.chosen:
             yaw, _ = upright_yaw(view.quat[w, plan.target])
             turn = [abs(nearest_jaw_yaw(np.array(yaw + g.yaw_rad), np.array(0.0))) for g in plan.grasps]
             order.sort(key=lambda i: round(0.02 * i + 0.1 * float(turn[i]), 6))

@@ -41,7 +41,7 @@ def specs():
 
 @pytest.fixture(scope="module")
 def sims():
-    return {w: NativeSimulator(Catalogue.all(), Bucket(6, 3), worlds=w) for w in (2, 3)}
+    return {w: NativeSimulator(Catalogue.all(), Bucket(6, 6), worlds=w) for w in (2, 3)}
 
 
 def embed(texts):

@@ -22,7 +22,7 @@ HORIZON, E = 120, 4
 @pytest.fixture(scope="module")
 def shown():
     config, catalogue = settings.default(), Catalogue.all()
-    sim = NativeSimulator(catalogue, Bucket(6, 3), worlds=3)
+    sim = NativeSimulator(catalogue, Bucket(6, 6), worlds=3)
     specs = [sample_spec(Catalogue("train"), "pick_place", "id", "train", seed) for seed in range(3)]
     jobs = [episode_of(s, HORIZON, (i, 0)) for i, s in enumerate(specs)]
     made = demonstrate(sim, catalogue, jobs, parts.planner_of(config), parts.noise_of(config), 0)

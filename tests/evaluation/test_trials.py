@@ -25,7 +25,7 @@ HORIZON = 10
 
 @pytest.fixture(scope="module")
 def sim():
-    return NativeSimulator(Catalogue.all(), Bucket(6, 3), worlds=3)
+    return NativeSimulator(Catalogue.all(), Bucket(6, 6), worlds=3)
 
 
 def wander(obs, keys):

@@ -31,7 +31,7 @@ def embed(texts):
 def test_an_actor_with_one_candidate_is_the_policy(given_roles):
     """Same keys, same noise; with more candidates it decides otherwise."""
     catalogue = Catalogue.all()
-    sim = NativeSimulator(catalogue, Bucket(6, 3), worlds=2)
+    sim = NativeSimulator(catalogue, Bucket(6, 6), worlds=2)
     specs = [sample_spec(Catalogue("train"), "pick_place", "id", "train", seed) for seed in range(2)]
     policy = toy.policy(width=16, text_dim=TEXT, given_roles=given_roles)
     critic = dataclasses.replace(CRITIC, text_dim=TEXT)

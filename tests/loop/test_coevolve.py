@@ -392,7 +392,7 @@ def test_dry_run_starts_nothing(config, tmp_path, capsys):
         "demonstrations  6, each",
         "updates         60 of 32",
         "6 on validation: id 3, tasks 3",
-        "f6g3 (native)",
+        "f6g6 (native)",
         "memory",
         "time",
     ):

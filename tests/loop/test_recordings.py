@@ -103,7 +103,7 @@ def test_damaged_and_swollen_files_are_named(spec, tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def demos():
     config, catalogue = settings.default(), Catalogue.all()
-    sim = NativeSimulator(catalogue, Bucket(6, 3), worlds=3)
+    sim = NativeSimulator(catalogue, Bucket(6, 6), worlds=3)
     specs = [sample_spec(Catalogue("train"), "pick_place", "id", "train", seed) for seed in range(3)]
     jobs = [episode_of(s, 120, (i, 0)) for i, s in enumerate(specs)]
     made = demonstrate(sim, catalogue, jobs, parts.planner_of(config), parts.noise_of(config), 0)

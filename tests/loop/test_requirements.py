@@ -27,10 +27,10 @@ def test_mjx_without_its_buckets_is_refused_at_start_and_in_the_dry_run(tmp_path
     config = settings.default()
     config.sim.backend = "mjx"
     for refused in (lambda: requirements.check(config), lambda: estimate.describe(config, tmp_path)):
-        with pytest.raises(InputError, match=r"buckets f2g1 only, but these are needed: evaluation f6g3; set config.sim.backend to auto"):
+        with pytest.raises(InputError, match=r"buckets f2g1 only, but these are needed: evaluation f6g6; set config.sim.backend to auto"):
             refused()
     config.rounds.count = 1
-    with pytest.raises(InputError, match="evaluation f6g3, rounds f"):
+    with pytest.raises(InputError, match="evaluation f6g6, rounds f"):
         requirements.check(config)
 
 

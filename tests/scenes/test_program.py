@@ -93,9 +93,9 @@ INVALID, ASSET = ErrorKind.INVALID_SCENE, ErrorKind.UNKNOWN_ASSET
     ("old", "new", "kind", "begin", "words"),
     [
         ("mug_00", "mug_77", ASSET, "mug_1.asset", "mug_0"),
-        ("mug_00", "mug_10", ASSET, "mug_1.asset", "mug_0"),  # an instance held out from training
+        ("mug_00", "mug_10", ASSET, "mug_1.asset", "use mug_"),  # an instance held out from training
         ('asset="mug_00"', 'category="goblet"', ASSET, "mug_1.category", "'goblet'"),  # a category held out
-        ('asset="mug_00"', 'category="mug", instance=50', INVALID, "mug_1.instance", "0 to 7"),
+        ('asset="mug_00"', 'category="mug", instance=50', INVALID, "mug_1.instance", "0 to 11"),
         ('asset="mug_00"', 'asset="mug_00", category="mug"', INVALID, "mug_1", "either"),
         ("0.45", "float('nan')", INVALID, "mug_1.x", "between 0.2 and 0.8 m"),
         ("0.45", "float('inf')", INVALID, "mug_1.x", "between 0.2 and 0.8 m"),

@@ -11,7 +11,7 @@ from coda_jax.scenes.catalogue import CATEGORIES, Catalogue
 OBJECTS = tuple(c.name for c in CATEGORIES.values() if c.kind == "object")
 
 
-def _model(asset):
+def _model(asset, condim=6):
     spec = mujoco.MjSpec()
     spec.option.timestep = 0.005
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
@@ -25,7 +25,7 @@ def _model(asset):
             size=p.size_m,
             pos=p.pos_m,
             quat=p.quat_wxyz,
-            condim=6,
+            condim=condim,
             friction=[1.0, 0.005, 0.0005],
             solref=[0.01, 1],
             density=500,
@@ -43,3 +43,14 @@ def test_stands_still(category):
         # a hundredth of a radian and a millimetre: nothing tips, sinks, rolls off or springs apart
         assert np.abs(data.qpos[:3] - start[:3]).max() < 1.5e-3, asset.asset_id
         assert 2 * np.arccos(min(1.0, abs(data.qpos[3]))) < 0.03, asset.asset_id
+
+
+@pytest.mark.parametrize("category", OBJECTS)
+def test_rollable_means_that_it_rolls(category):
+    """A push of 0.15 m/s along x, the contact of the simulation (condim 4): only what is rollable is far away a second later."""
+    asset = Catalogue.all().instances(category)[3]
+    model = _model(asset, condim=4)
+    data = mujoco.MjData(model)
+    data.qvel[0] = 0.15
+    mujoco.mj_step(model, data, 200)
+    assert (data.qpos[0] > 0.05) == ("rollable" in asset.affordances), data.qpos[0]

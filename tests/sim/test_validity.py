@@ -9,6 +9,8 @@ import pytest
 
 from coda_jax.programs.expressions import Expr
 from coda_jax.scenes.catalogue import CATEGORIES
+from coda_jax.scenes.categories.instances import INSTANCES
+from coda_jax.scenes.fit import fits
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.sim import panda
 from coda_jax.sim.bucket import Bucket
@@ -278,7 +280,7 @@ def test_solutions_of_the_arm_are_solutions():
 
 
 def test_every_asset_stands_in_the_simulation():
-    """All objects of the catalogue, upright on the table; a can on every support and in every container."""
+    """All objects of the catalogue, upright on the table; a can on every support and in every container, a peg in every hole."""
     spots = [(0.35, -0.25), (0.35, 0.0), (0.35, 0.25), (0.65, -0.25)]
     objects = [a for a in CATALOGUE if a.kind == "object"]
     things = [Thing(a.asset_id, a.asset_id, *spots[i % 4], mass_kg=a.mass_kg) for i, a in enumerate(objects)]
@@ -286,13 +288,15 @@ def test_every_asset_stands_in_the_simulation():
     fixtures = [a for a in CATALOGUE if a.kind in ("support", "container")]
     for asset in fixtures:
         fixture = Thing("f", asset.asset_id, 0.5, 0.1)
-        floor = height(asset.asset_id)
+        floor, carried = height(asset.asset_id), "can_02"
         if asset.kind == "container":
             floor = asset.half_extent_m[2] + asset.cavity_pos_m[2] - asset.cavity_half_m[2]
-        scenes.append(scene(Thing("c", "can_02", 0.5, 0.1, bottom=floor, support="f"), fixture))
-    assert len(objects) == 12 * sum(c.kind == "object" for c in CATEGORIES.values())
+        if "receives" in asset.affordances:
+            carried = next(a.asset_id for a in objects if fits(a, asset))
+        scenes.append(scene(Thing("c", carried, 0.5, 0.1, bottom=floor, support="f"), fixture))
+    assert len(objects) == INSTANCES * sum(c.kind == "object" for c in CATEGORIES.values())
     settings = dataclasses.replace(SETTINGS, worlds=64)
-    bucket, restless = Bucket(4, 3), []
+    bucket, restless = Bucket(4, 6), []
     for first in range(0, len(scenes), 64):
         compiled = [compile_scene(s, CATALOGUE, bucket) for s in scenes[first : first + 64]]
         view, diverged = settled_view(bucket, compiled, settings)
@@ -305,6 +309,7 @@ def test_every_asset_stands_in_the_simulation():
                 still = np.linalg.norm(view.linvel[world, token]) < SETTINGS.settle_speed_m_s
                 if moved > 0.002 or not still:
                     restless.append((name, one.spec.attributes.objects[-1].asset, float(moved)))
-                if name == "c" and not view.contact[world, token, FREE_SLOTS]:
+                floorless = one.spec.attributes.objects[-1].asset.startswith("collar")  # a ring: what stands in it stands on the table
+                if name == "c" and not floorless and not view.contact[world, token, FREE_SLOTS]:
                     restless.append((one.spec.attributes.objects[-1].asset, "does not carry", 0.0))
     assert not restless

@@ -15,7 +15,7 @@ from coda_jax.programs.expressions import RESERVED, Expr, shown
 from coda_jax.programs.verifier import nu
 from coda_jax.scenes.assets import Asset, Grasp
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.families.geometry import can_hold, floor_above_centre, reference_kind
+from coda_jax.scenes.families.geometry import can_hold, floor_above_centre, middle, reference_kind
 from coda_jax.scenes.families.staging import LIFTED_M, MOVING, Staging
 from coda_jax.scenes.families.steps import Gate, Goal, Margin, Phases, Rejected, Step, combined
 from coda_jax.scenes.layouts import LAYOUTS, Layout
@@ -52,7 +52,7 @@ class Family:
     drop_m: ClassVar[float] = 0.005
     staging: ClassVar[Staging] = MOVING
     layouts: ClassVar[Mapping[str, Layout]] = LAYOUTS
-    barred: ClassVar[frozenset[str]] = frozenset({"insertable", "receives"})
+    barred: ClassVar[frozenset[str]] = frozenset({"receives"})
 
     @functools.cached_property
     def templates(self) -> tuple[Template, ...]:
@@ -242,11 +242,10 @@ class Family:
 
     def places(self, step: Step) -> list[tuple[float, float]]:
         """Where the target's centre may be put down, base frame, the best first; empty where nothing is free."""
-        reference = step.shapes[step.goal.reference]
-        return [(reference.x, reference.y)]
+        return [middle(step.reference, step.shapes[step.goal.reference])]
 
     def offset(self, step: Step, grasp: Grasp, yaw_rad: float) -> tuple[float, float] | None:
-        """Where the planner puts the target down, from the reference's centre, m; None: at the centre.
+        """Where the planner puts the target down, from the reference's centre, m; None: in its middle (``geometry.middle``).
 
         yaw_rad: of the target in the base frame. Raises NoPlace.
         """

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 from coda_jax.scenes.articulated import made
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.placement import Footprint
 from coda_jax.scenes.spec import SceneSpec
 
 INSIDE_MARGIN_M = 0.004
@@ -42,9 +42,11 @@ def floor_above_centre(asset: Asset) -> float:
     return asset.cavity_pos_m[2] - asset.cavity_half_m[2]
 
 
-@functools.cache
-def _all_assets() -> Catalogue:
-    return Catalogue.all()
+def middle(asset: Asset, shape: Footprint) -> tuple[float, float]:
+    """Where things on or in a reference are meant to stand, base frame: a container's cavity (a handle moves it from the box's centre)."""
+    c, s = math.cos(shape.yaw), math.sin(shape.yaw)
+    x, y, _ = asset.cavity_pos_m
+    return shape.x + c * x - s * y, shape.y + s * x + c * y
 
 
 def scaled_assets(spec: SceneSpec) -> dict[str, Asset]:
@@ -53,5 +55,5 @@ def scaled_assets(spec: SceneSpec) -> dict[str, Asset]:
     Raises:
       UnknownAsset: the scene names an asset that no split holds.
     """
-    catalogue = _all_assets()
+    catalogue = Catalogue.all()
     return {o.object: made(catalogue.get(o.asset), o) for o in spec.attributes.objects}

@@ -35,7 +35,8 @@ def about(axis: str, angle_rad: float) -> tuple[float, float, float, float]:
     return (c, s if axis == "x" else 0.0, s if axis == "y" else 0.0, s if axis == "z" else 0.0)
 
 
-def _matrix(quat: Sequence[float]) -> tuple[Vector, Vector, Vector]:
+def rotation(quat: Sequence[float]) -> tuple[Vector, Vector, Vector]:
+    """Rows of the rotation matrix of a unit quaternion wxyz."""
     w, x, y, z = quat
     return (
         (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
@@ -45,7 +46,7 @@ def _matrix(quat: Sequence[float]) -> tuple[Vector, Vector, Vector]:
 
 
 def _half_box(p: Primitive) -> Vector:
-    rows = _matrix(p.quat_wxyz)
+    rows = rotation(p.quat_wxyz)
     a, b, c = p.size_m
     if p.shape == "sphere":
         return (a, a, a)
@@ -125,9 +126,32 @@ def lying_capsule(radius: float, half_length: float, x: float, y: float, z: floa
     return Primitive("capsule", (radius, half_length, 0.0), (x, y, z), (c * k, -c * k, -s * k, s * k))
 
 
+def lying_cylinder(radius: float, half_length: float, x: float, y: float, z: float, across: bool = False) -> Primitive:
+    """Cylinder in the table plane along y, or along x."""
+    return Primitive("cylinder", (radius, half_length, 0.0), (x, y, z), about("y" if across else "x", math.pi / 2))
+
+
+def leaning_capsule(radius: float, half_length: float, x: float, y: float, z: float, lean_rad: float) -> Primitive:
+    """Capsule along z, leaning towards +x (negative: -x)."""
+    return Primitive("capsule", (radius, half_length, 0.0), (x, y, z), about("y", lean_rad))
+
+
+def ellipsoid(a: float, b: float, c: float, x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Primitive:
+    """Ellipsoid with half axes along x, y and z."""
+    return Primitive("ellipsoid", (a, b, c), (x, y, z))
+
+
 def grip_height(height: float) -> float:
     """Height of the grip point over the object's lowest point: the middle, or higher where the palm would touch a tall object."""
     return max(height / 2, height - 0.03, MIN_GRIP_HEIGHT_M)
+
+
+def box_grasps(hx: float, hy: float, height: float) -> tuple[Grasp, ...]:
+    """Grasps across both pairs of sides of a box that fit the jaws, the narrower first."""
+    z = grip_height(height)
+    sides = [(0.0, 2 * hx), (math.pi / 2, 2 * hy)]
+    fitting = [Grasp((0.0, 0.0, z), yaw, width) for yaw, width in sides if width <= MAX_GRASP_WIDTH_M]
+    return tuple(sorted(fitting, key=lambda g: g.width_m))
 
 
 def round_grasps(radius: float, z: float) -> tuple[Grasp, ...]:

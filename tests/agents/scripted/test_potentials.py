@@ -183,7 +183,7 @@ def test_refinement_from_rollouts_passes_the_gates_again(sandbox):
     assert isinstance(after, TrainingProgram) and after.stages == 4 and after.program_id != program.program_id
     assert constructed(after, demonstrations()).repairs == ()
     again = measure(after, rollouts)
-    assert again.reached[0] >= 0.5  # half of them now complete a subgoal
+    assert found.reached[0] == 0.0 and again.reached[0] >= 0.25  # some of them now complete a subgoal
 
 
 def test_every_cut_reads_well():
