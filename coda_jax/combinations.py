@@ -31,7 +31,7 @@ def check(config: Any, trains: bool) -> None:
         raise InputError(f"config.clone.warmup is {config.clone.warmup}; it must be below config.clone.steps ({config.clone.steps})")
     _check_rounds(config)
     if config.rounds.count and config.awr.improve != "filtered" and (trains or config.actor.evaluate != "policy"):
-        _check_read(config)
+        _check_read(config, trains)
     _check_critic(config)
     _check_improvement(config)
 
@@ -61,12 +61,13 @@ def _check_rounds(config: Any) -> None:
         )
 
 
-def _check_read(config: Any) -> None:
+def _check_read(config: Any, trains: bool) -> None:
     critic, executed, chunk = config.critic, config.evaluate.executed, config.policy.chunk
     if not executed <= critic.tokens <= chunk:
         raise InputError(
             f"config.critic.tokens is {critic.tokens}; it must lie between config.evaluate.executed, {executed}, and config.policy.chunk, "
             f"{chunk}: the critic reads at least what is carried out of a chunk"
+            + ("" if trains else "; or set config.actor.evaluate to policy")
         )
 
 
@@ -115,17 +116,8 @@ def _check_support(config: Any) -> None:
 
 
 def _check_improvement(config: Any) -> None:
-    improve, evaluate = config.awr.improve, config.actor.evaluate
-    if evaluate != "policy" and improve == "filtered":
-        raise InputError(
-            f"config.actor.evaluate is {evaluate}, but config.awr.improve=filtered trains no critic to choose by; set it to policy, or "
-            "config.awr.improve to awr"
-        )
-    if evaluate != "policy" and not config.rounds.count:
-        raise InputError(
-            f"config.actor.evaluate is {evaluate}, but without rounds there is no critic; set it to policy, or raise config.rounds.count"
-        )
-    critic_acts = config.rounds.count and improve != "filtered"  # else rollouts to learn from are the policy's own too
+    improve = config.awr.improve
+    critic_acts = config.rounds.count and improve != "filtered"  # else there is no critic, and the policy acts alone
     for task in ("collect", "evaluate"):
         if config.actor[task] != "policy" and critic_acts and config.actor.candidates == 1:
             raise InputError(

@@ -150,6 +150,7 @@ def default(preset: str = "cpu") -> Config:
             "experience": {  # recorded episodes that a round's critic and weighted updates learn from
                 "rows": 65536,  # decisions that the table holds; the oldest rollouts make room
                 "episodes": 4096,
+                "successes": 0.0,  # share of successful episodes in what is drawn of the policy's own; 0 as they come, failures last longer
                 "seeds": 100,  # seed demonstrations among them, beside the certified ones of the rounds
             },
             "critic": {
@@ -195,8 +196,9 @@ def default(preset: str = "cpu") -> Config:
                 "drift_weight": 0.0,  # of the squared distance from the clone's velocities
             },
             "actor": {
-                "collect": "sample",  # how rollouts to learn from act once there is a critic: policy, sample, argmax or average
-                "evaluate": "policy",
+                # who acts once there is a critic: policy, one chunk; or among candidates by their values: sample, argmax or average
+                "collect": "sample",  # in rollouts to learn from
+                "evaluate": "argmax",  # in every measurement
                 "candidates": 4,
                 "temperature": 0.5,
                 "temperature_unit": "std",  # std: in standard deviations of a state's candidates; raw

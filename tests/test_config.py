@@ -127,16 +127,14 @@ def test_out_of_range_is_refused(path, text):
 @pytest.mark.parametrize(
     ("changes", "named", "remedy"),
     [
-        ({"awr.improve": "frozen"}, "config.awr.improve=frozen trains no policy", "argmax, sample or average"),
+        ({"awr.improve": "frozen", "actor.evaluate": "policy"}, "config.awr.improve=frozen trains no policy", "argmax, sample or average"),
         ({"awr.improve": "frozen", "actor.evaluate": "argmax", "lora.rank": "2"}, "config.lora.rank is 2", "set it to 0"),
-        ({"awr.improve": "filtered", "actor.evaluate": "sample"}, "config.actor.evaluate is sample", "set it to policy"),
         ({"critic.beta": "0.5"}, "config.critic.low is -1", "lower it to that"),
         ({"critic.high": "0.9"}, "config.critic.high is 0.9", "at least 1"),
         ({"potential.signal": "free_form", "critic.gamma": "0.995"}, "config.potential.dense_weight is 0.01", "lower it to 0.005"),
         ({"potential.signal": "free_form", "critic.gamma_unit": "chunk"}, "config.potential.dense_weight is 0.01", "lower it to 0.0025"),
         ({"awr.improve": "filtered", "awr.drift_weight": "0.1"}, "config.awr.drift_weight is 0.1", "set it to 0"),
         ({"actor.evaluate": "argmax", "actor.candidates": "1"}, "one candidate leaves no choice", "raise config.actor.candidates"),
-        ({"actor.evaluate": "argmax", "rounds.count": "0"}, "without rounds there is no critic", "raise config.rounds.count"),
     ],
 )
 def test_settings_that_change_nothing_together_are_refused(changes, named, remedy):
@@ -172,9 +170,11 @@ def test_executed_cannot_exceed_the_chunk():
 
 def test_a_critic_that_is_not_asked_sets_no_limit_to_an_evaluation():
     config = settings.default()
-    config.rounds.count, config.evaluate.executed = 1, 8
+    config.rounds.count, config.evaluate.executed, config.actor.evaluate = 1, 8, "policy"
     settings.validate(config, trains=False)
     config.actor.evaluate = "argmax"
+    with pytest.raises(InputError, match=r"or set config\.actor\.evaluate to policy"):
+        settings.validate(config, trains=False)
     for trains in (True, False):
         with pytest.raises(InputError, match=r"config\.critic\.tokens is 4; it must lie between config\.evaluate\.executed, 8"):
             settings.validate(config, trains)
