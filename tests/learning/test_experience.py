@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -237,7 +236,7 @@ def test_malformed_labels_are_named():
 
 
 def test_successful_episodes_get_their_share_of_each_source():
-    def one(source, success, decisions, weight=1.0) -> Any:
+    def one(source, success, decisions, weight=1.0):
         return Counted(source, success, range(decisions), weight)
 
     found = balanced([one("targeted", True, 10), one("targeted", False, 25, 2.0), one("targeted", False, 5), one("replay", False, 7)], 0.6)
