@@ -71,7 +71,6 @@ AT_LEAST: dict[str, float] = {
     "rounds.learning_rate": 1e-9,
     "rounds.warmup": 0,
     "experience.rows": 1,
-    "experience.successes": 0,
     "experience.episodes": 1,
     "experience.seeds": 0,
     "critic.width": 4,
@@ -145,7 +144,6 @@ BELOW: dict[str, float] = {
     "critic.gamma": 1,
     "awr.sd_decay": 1,
     "awr.trace": 1,
-    "experience.successes": 0.95,
     "control.false_discovery": 1,
 }
 AT_MOST: dict[str, float] = {

@@ -153,7 +153,6 @@ def default(preset: str = "cpu") -> Config:
             "experience": {  # recorded episodes that a round's critic and weighted updates learn from
                 "rows": 65536,  # decisions that the table holds; the oldest rollouts make room
                 "episodes": 4096,
-                "successes": 0.0,  # share of successful episodes in what is drawn of the policy's own; 0 as they come, failures last longer
                 "seeds": 100,  # seed demonstrations among them, beside the certified ones of the rounds
             },
             "critic": {

@@ -14,8 +14,6 @@ ARMS: dict[str, dict[str, str]] = {
     "filtered": {"awr.improve": "filtered", "potential.signal": "sparse"},
     "demonstrations": {"awr.improve": "filtered", "potential.signal": "sparse", "awr.shares": "1.0,0.0,0.0,0.0"},
     "trajectory": {"awr.advantage": "trajectory"},
-    "balanced": {"experience.successes": "0.5"},
-    "balanced_trajectory": {"experience.successes": "0.5", "awr.advantage": "trajectory"},
     "sparse_trajectory": {"awr.advantage": "trajectory", "potential.signal": "sparse"},
     "no_refinement": {"potential.refine": "false"},
     "free_form": {"potential.signal": "free_form"},

@@ -66,20 +66,6 @@ class Labels:
     code: np.ndarray
 
 
-def balanced(records: Sequence[EpisodeRecord], share: float) -> list[EpisodeRecord]:
-    """The records, their weights such that rows of successful episodes get ``share`` of the policy's own draws, within each source.
-
-    Failures last until the time is out, so that drawn as they come they are most of what is learned from. Sources in which nothing or
-    everything succeeds, and a share of 0, stay as they come.
-    """
-    factors: dict[tuple[str, bool], float] = {}
-    for source in SOURCES[1:] if share else ():
-        rows = [sum(r.weight * len(r.starts) for r in records if r.source == source and r.success == won) for won in (False, True)]
-        if min(rows) > 0:
-            factors |= {(source, won): wanted * sum(rows) / rows[won] for won, wanted in ((False, 1 - share), (True, share))}
-    return [dataclasses.replace(r, weight=r.weight * factors.get((r.source, r.success), 1.0)) for r in records]
-
-
 def sparse_labels(record: EpisodeRecord) -> Labels:
     """Labels without a training program: 1 at success, no potential."""
     t = len(record.actions)

@@ -31,7 +31,7 @@ from coda_jax.learning.critic.values import Values, table_values
 from coda_jax.learning.encoders.minilm import TEXT_DIM, TextEncoder
 from coda_jax.learning.experience import Experience
 from coda_jax.learning.policies.base import Params
-from coda_jax.learning.records import EpisodeRecord, Labels, balanced, labelled_rows
+from coda_jax.learning.records import EpisodeRecord, Labels, labelled_rows
 from coda_jax.programs.training import values as program_values
 from coda_jax.programs.training.binding import Scene
 from coda_jax.programs.training.code import code
@@ -113,9 +113,7 @@ def labels_of(records: Sequence[EpisodeRecord], scenes: Sequence[Scene], program
 def build(config: settings.Config, records: Sequence[EpisodeRecord], labels: Sequence[Labels], encoder: TextEncoder) -> Experience:
     """The table of records with their labels."""
     room = config.experience
-    return table.build(
-        balanced(records, room.successes), labels, encoder.encode, config.policy.chunk, config.critic.candidates, room.rows, room.episodes
-    )
+    return table.build(records, labels, encoder.encode, config.policy.chunk, config.critic.candidates, room.rows, room.episodes)
 
 
 def relabelled(experience: Experience, records: Sequence[EpisodeRecord], labels: Sequence[Labels], chunk: int) -> Experience:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +12,7 @@ import pytest
 from coda_jax import runtime
 from coda_jax.learning import experience as table
 from coda_jax.learning.policies import flow
-from coda_jax.learning.records import SOURCES, balanced, labelled_rows, sparse_labels
+from coda_jax.learning.records import SOURCES, labelled_rows, sparse_labels
 from coda_jax.types import Observation
 from tests.learning import made, toy
 
@@ -234,26 +233,3 @@ def test_malformed_labels_are_named():
             built(RECORDS[:1], [dataclasses.replace(LABELS[0], **change)])
     with pytest.raises(ValueError, match="0 recorded episodes"):
         built([], [])
-
-
-def test_successful_episodes_get_their_share_of_each_source():
-    def one(source, success, decisions, weight=1.0) -> Any:
-        return Counted(source, success, range(decisions), weight)
-
-    found = balanced([one("targeted", True, 10), one("targeted", False, 25, 2.0), one("targeted", False, 5), one("replay", False, 7)], 0.6)
-    mass = [r.weight * len(r.starts) for r in found]
-    assert mass[0] / sum(mass[:3]) == pytest.approx(0.6) and sum(mass[:3]) == pytest.approx(10 + 50 + 5)
-    assert mass[1] / mass[2] == pytest.approx(10) and mass[3] == 7  # nothing to balance in a source that only fails
-    shown = [one("demonstration", True, 3), one("targeted", True, 4), one("targeted", False, 4)]
-    assert [r.weight for r in balanced(shown, 0.9)] == pytest.approx([1.0, 1.8, 0.2])
-    assert balanced(shown, 0.0) == shown
-
-
-@dataclasses.dataclass(frozen=True)
-class Counted:
-    """What ``balanced`` reads of a record."""
-
-    source: str
-    success: bool
-    starts: range
-    weight: float
