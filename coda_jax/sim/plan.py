@@ -45,11 +45,14 @@ class Plan:
     tall: tuple[Footprint, ...]  # what is passed at its side, with ``room_m`` between it and the grip point
     room_m: float
     ball: bool  # the target has no side to lie on
+    rolls: bool  # it rolls about its y axis
 
 
-def upright_yaw(quat: np.ndarray) -> tuple[float, bool]:
-    """Yaw (rad) of a token's orientation [4], and whether it stands upright."""
+def upright_yaw(quat: np.ndarray, rolls: bool = False) -> tuple[float, bool]:
+    """Yaw (rad) of a token's orientation [4], and whether it stands upright; of what rolls about its y axis, whether that lies level."""
     matrix = rotation_matrices(np.asarray(quat, float))
+    if rolls:
+        return math.atan2(-matrix[0, 1], matrix[1, 1]), bool(abs(matrix[2, 1]) < 0.3)
     return math.atan2(matrix[1, 0], matrix[0, 0]), bool(matrix[2, 2] > 0.95)
 
 
@@ -65,6 +68,11 @@ def is_round(asset: Asset) -> bool:
 
 def is_ball(asset: Asset) -> bool:
     return len(asset.primitives) == 1 and asset.primitives[0].shape == "sphere"
+
+
+def rolls(asset: Asset) -> bool:
+    """Whether the asset may roll about its y axis and still lie as it should."""
+    return "rollable" in asset.affordances
 
 
 def _candidates(asset: Asset, yaw: float, x: float, y: float) -> tuple[Grasp, ...]:
@@ -83,7 +91,9 @@ def measured_step(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: 
     here: dict[str, Footprint] = {}
     for name, asset in assets.items():
         p = pos[index[name]]
-        here[name] = footprint(asset, float(p[0]), float(p[1]), upright_yaw(quat[index[name]])[0], float(p[2]) - asset.half_extent_m[2])
+        here[name] = footprint(
+            asset, float(p[0]), float(p[1]), upright_yaw(quat[index[name]], rolls(asset))[0], float(p[2]) - asset.half_extent_m[2]
+        )
     return Step(number, read_goals(spec), assets, here)
 
 
@@ -106,7 +116,7 @@ def plan_step(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.n
     family, index = family_of(spec), token_index(spec, catalogue)
     step = measured_step(spec, catalogue, pos, quat, number)
     goal, target, here = step.goal, step.target, step.shapes
-    yaw, upright = upright_yaw(quat[index[goal.target]])
+    yaw, upright = upright_yaw(quat[index[goal.target]], rolls(target))
     if not upright and not is_ball(target):
         raise NoPlan(f"{goal.target} lies on its side: only upright objects are grasped")
     mine = here[goal.target]
@@ -150,4 +160,5 @@ def plan_step(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.n
         tall=tall,
         room_m=max(HAND_ROOM_M, radius(target) + CLEARANCE_M),
         ball=is_ball(target),
+        rolls=rolls(target),
     )

@@ -100,7 +100,7 @@ class ScriptedPlanner:
         self._held = np.zeros((worlds, 3))  # grip point minus object centre while held
         self._carry_yaw = np.zeros(worlds)
         self._steady_yaw = np.full(worlds, np.nan)
-        self._topples = np.ones(worlds, bool)
+        self._topples, self._rolls = np.ones(worlds, bool), np.zeros(worlds, bool)
         self._tall = np.zeros(worlds, bool)  # something stands in the scene that is passed at its side
         self._drop = np.zeros(worlds)
         self._jaw_yaws: list[tuple[float, ...]] = [()] * worlds
@@ -129,7 +129,7 @@ class ScriptedPlanner:
         self._goal_offset[w] = plan.goal_xy
         self._goal_z[w], self._travel_z[w] = plan.goal_z, plan.travel_z
         self._steady_yaw[w] = np.nan if plan.steady_yaw is None else plan.steady_yaw
-        self._topples[w] = not plan.ball
+        self._topples[w], self._rolls[w] = not plan.ball, plan.rolls
         self._under[w] = view.half_extent[w, plan.target, 2]
         self._last[w] = number + 1 == plan.goals
         self._tall[w] = bool(plan.tall)
@@ -224,11 +224,13 @@ class ScriptedPlanner:
         fingers = view.finger_contact[rows, self._target].all(1)
         yaw_now = np.arctan2(ee_rotation[:, 1, 1], ee_rotation[:, 0, 1])
 
-        object_yaw = np.arctan2(matrix[:, 1, 0], matrix[:, 0, 0])
+        rolled = np.arctan2(-matrix[:, 0, 1], matrix[:, 1, 1])
+        object_yaw = np.where(self._rolls, rolled, np.arctan2(matrix[:, 1, 0], matrix[:, 0, 0]))
         c, s = np.cos(object_yaw), np.sin(object_yaw)
         local = self._grasp[:, :3]
         grip = obj + np.stack([c * local[:, 0] - s * local[:, 1], s * local[:, 0] + c * local[:, 1], local[:, 2]], 1)
-        toppled = (self.mode == APPROACH) & self._topples & (matrix[:, 2, 2] < 0.8)
+        lies = np.where(self._rolls, np.abs(matrix[:, 2, 1]) > 0.6, matrix[:, 2, 2] < 0.8)
+        toppled = (self.mode == APPROACH) & self._topples & lies
         for w in np.flatnonzero(toppled):
             self.mode[w], self.cause[w] = FAILED, "knocked the target over"
         # Nearest to the middle of the last joint's range, which is the start's jaw yaw turned with the base.
