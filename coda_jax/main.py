@@ -249,28 +249,13 @@ def parse(arguments: list[str]) -> Command:
     )
 
 
-def _add_own_assets(config: settings.Config | None) -> None:
-    """Make the assets of ``scenes.own_assets`` known, before anything asks the catalogue.
-
-    Raises:
-      InputError: the folder, or a record in it, cannot be used.
-    """
-    if config is None or not config.scenes.own_assets:
-        return
-    from coda_jax.scenes import own
-
-    try:
-        own.add_folder(Path(config.scenes.own_assets))
-    except own.OwnAssetError as error:
-        raise InputError(f"config.scenes.own_assets: {error}") from error
-
-
 def dispatch(command: Command) -> int:
     """Run a parsed command and return its exit code."""
+    from coda_jax.loop import own_assets
     from coda_jax.loop import workdir as folders
 
     mode, workdir, config = command.mode, command.workdir, command.config
-    _add_own_assets(config)
+    own_assets.add(config)
     if mode == "run":
         assert workdir is not None and config is not None
         if command.dry_run:
@@ -318,7 +303,7 @@ def dispatch(command: Command) -> int:
         return DONE
     if mode == "replay":
         assert workdir is not None
-        _add_own_assets(folders.read_config(workdir))
+        own_assets.add(folders.read_config(workdir))
         runtime.setup()
         from coda_jax.loop import replay
 
