@@ -138,7 +138,6 @@ BELOW: dict[str, float] = {
     "clone.ema": 1,
     "critic.gamma": 1,
     "awr.sd_decay": 1,
-    "awr.trace": 1,
     "control.false_discovery": 1,
 }
 AT_MOST: dict[str, float] = {
@@ -234,6 +233,7 @@ AT_MOST: dict[str, float] = {
     "actor.least_sd": 1e6,
     "potential.stages": 4,
     "potential.dense_weight": 0.01,
+    "awr.trace": 1,
     "potential.least_stopped": 1,
     "potential.gate_demos": 64,
     "lora.rank": 4096,

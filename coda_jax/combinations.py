@@ -99,18 +99,19 @@ def _check_support(config: Any) -> None:
     critic, signal = config.critic, config.potential.signal
     if critic.high < 1:
         raise InputError(f"config.critic.high is {critic.high}; it must be at least 1, what success is worth")
-    lowest = -critic.beta * MAX_STAGES  # refinement may split stages up to that
-    if signal in SIGNALS_WITH_STAGES and critic.low > lowest:
+    stages = MAX_STAGES if signal in SIGNALS_WITH_STAGES else 0  # refinement may split stages up to that
+    lowest = 0.0 - critic.beta * stages
+    if critic.low > lowest:
         raise InputError(
-            f"config.critic.low is {critic.low}; with config.critic.beta {critic.beta} and programs of up to {MAX_STAGES} stages "
-            f"targets go down to {lowest:g}: lower it to that"
+            f"config.critic.low is {critic.low}; with config.critic.beta {critic.beta} and programs of up to {stages} stages targets go "
+            f"down to {lowest!r}: lower it to that"
         )
     steps = config.evaluate.executed if critic.gamma_unit == "chunk" else 1  # that are rewarded between two discounts
     most = config.potential.dense_weight * steps / (1 - critic.gamma) if critic.gamma < 1 else math.inf
     if signal == "free_form" and most > critic.high * (1 + 1e-9):
         raise InputError(
             f"config.potential.dense_weight is {config.potential.dense_weight}; rewards then sum up to {most:g}, beyond config.critic.high "
-            f"{critic.high}: lower it to {critic.high * (1 - critic.gamma) / steps:.4g}, or raise the latter"
+            f"{critic.high}: lower it to {math.floor(1e6 * critic.high * (1 - critic.gamma) / steps + 1e-6) / 1e6:g}, or raise the latter"
         )
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import coda_jax
 from coda_jax import combinations
 from coda_jax import config as settings
 from coda_jax.learning import awr, records
+from coda_jax.loop import improvement
 from coda_jax.programs.training import limits
 from coda_jax.runtime import InputError
 
@@ -107,6 +109,7 @@ def test_override_parses_by_type(path, text, value):
         ("awr.shares", "0.4,0.3,0.2,0.2"),
         ("awr.shares", "0.2,0.4,0.2,0.2"),
         ("awr.sd_decay", "1"),
+        ("awr.trace", "1.01"),
         ("awr.most_weight", "0.5"),
         ("actor.candidates", "0"),
         ("critic.candidates", "1"),
@@ -131,6 +134,8 @@ def test_out_of_range_is_refused(path, text):
         ({"awr.improve": "frozen", "actor.evaluate": "argmax", "lora.rank": "2"}, "config.lora.rank is 2", "set it to 0"),
         ({"awr.improve": "filtered", "actor.evaluate": "sample"}, "config.actor.evaluate is sample", "set it to policy"),
         ({"critic.beta": "0.5"}, "config.critic.low is -1", "lower it to that"),
+        ({"critic.beta": "0.3333333"}, "config.critic.low is -1", "go down to -1.3333332: lower it to that"),
+        ({"potential.signal": "sparse", "critic.low": "0.5"}, "config.critic.low is 0.5", "go down to 0.0: lower it to that"),
         ({"critic.high": "0.9"}, "config.critic.high is 0.9", "at least 1"),
         ({"potential.signal": "free_form", "critic.gamma": "0.995"}, "config.potential.dense_weight is 0.01", "lower it to 0.005"),
         ({"potential.signal": "free_form", "critic.gamma_unit": "chunk"}, "config.potential.dense_weight is 0.01", "lower it to 0.0025"),
@@ -154,6 +159,33 @@ def test_every_way_to_improve_can_be_set(changes):
     for path, text in ({"rounds.count": "1"} | changes).items():
         settings.override(config, path, text)
     settings.validate(config)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"critic.beta": "0.3333333", "critic.low": "-1.3333332"},
+        {"potential.signal": "free_form", "critic.gamma": "0.98", "critic.gamma_unit": "chunk", "evaluate.executed": "3"},
+    ],
+)
+def test_a_value_that_a_message_asks_for_is_taken(changes):
+    config = settings.default()
+    for path, text in ({"rounds.count": "1"} | changes).items():
+        settings.override(config, path, text)
+    if "critic.low" not in changes:
+        with pytest.raises(InputError) as error:
+            settings.validate(config)
+        (asked,) = re.findall(r"lower it to ([0-9.e-]+),", str(error.value))
+        config.potential.dense_weight = float(asked)
+    settings.validate(config)
+
+
+@pytest.mark.parametrize("trace", [0.0, 1.0])
+def test_both_ends_of_a_trace_can_be_set(trace):
+    config = settings.default()
+    config.rounds.count, config.awr.advantage, config.awr.trace = 1, "trajectory", trace
+    settings.validate(config)
+    assert improvement.awr_of(config).trace == trace
 
 
 def test_unknown_choice_names_the_nearest():

@@ -9,12 +9,12 @@ import pytest
 
 from coda_jax import main as command_line
 from coda_jax.evaluation.metrics import read_metrics, read_summary
-from coda_jax.loop import coevolve, demonstrations, improvement, parts
+from coda_jax.loop import coevolve, demonstrations, guides, improvement, parts, tables
 from coda_jax.loop.check_training import TrainingCheck
 from coda_jax.loop.estimate import most_blocks
 from coda_jax.loop.experience import gather
 from coda_jax.loop.journal import read_commits
-from coda_jax.loop.rounds import critic, measure, practice, recall
+from coda_jax.loop.rounds import critic, measure, potentials, practice, recall, rollouts
 from coda_jax.loop.rounds import outcomes as stored
 from coda_jax.loop.run import opened
 from coda_jax.loop.stages import next_stage, run_stage
@@ -24,8 +24,9 @@ from coda_jax.memory.rows import Episode, LearningValue, Mode, Program, mode_id_
 from coda_jax.memory.store import FILE, Memory
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.programs.training.gates import check
-from coda_jax.programs.training.program import TrainingProgram, evaluate_training
+from coda_jax.programs.training.program import SparseProgram, TrainingProgram, evaluate_training
 from coda_jax.runtime import InputError
+from coda_jax.sim.simulator import episode_of
 from tests.loop.test_rounds import Killed, assert_same
 
 NANO = Path(__file__).parents[2] / "experiments" / "nano.py"
@@ -283,3 +284,77 @@ def test_what_measures_a_training_is_not_in_its_data(config, whole):
     environments = {e.scene_id for e in read_commits(whole)[-1].environments["1"]}
     of_scene = [sum(g.spec.scene_id in environments and g.record.source != "demonstration" for g in found) for found in (now, later)]
     assert set(measured) >= environments and of_scene[0] == len(environments) * config.rounds.practice < of_scene[1]
+
+
+def test_practice_has_other_noise_than_what_measures(config, whole):
+    """In the first round the policy alone acts in both, from the same initial states."""
+    with opened(config, whole) as job:
+        spec, n = recall.Scenes(job.memory).spec, config.rounds.rollouts
+        before, own = (stored.load(whole / stored.file_of(1, name), spec) for name in ("before", "practice"))
+    measured, practised = ({rollouts.identity(o.trial): o.actions for o in some} for some in (before, own))
+    both = measured.keys() & practised.keys()
+    assert len(both) >= len(read_commits(whole)[-1].environments["1"]) * min(n, config.rounds.practice)
+    assert not any(np.array_equal(measured[i][:4], practised[i][:4]) for i in both)
+
+
+def test_the_oldest_make_room_in_the_table(config, whole):
+    """Rollouts of earlier rounds first, then certified demonstrations of theirs; seeds and the round's own stay."""
+    config = config.copy_and_resolve_references()
+    with opened(config, whole) as job:
+        programs = potentials.in_use(job.memory, config)
+        every = tables.records_of(job, 2, programs)
+        replay = [g for g in every if g.record.source == "replay" and g.round == 1]
+        shown = [g for g in every if g.record.source == "demonstration" and g.round == 1]
+        assert len(replay) > 1 and len(shown) > 1
+
+        def names(room: int) -> tuple[set[str], int]:
+            config.experience.episodes = room
+            kept = tables.records_of(job, 2, programs)
+            assert len(kept) == room
+            left = [g for g in kept if g.record.source == "replay" and g.round == 1]
+            assert sum(g.round in (0, 2) for g in kept) == sum(g.round in (0, 2) for g in every)
+            return {g.spec.scene_id for g in kept if g.record.source == "demonstration" and g.round == 1}, len(left)
+
+        everyone = {g.spec.scene_id for g in shown}
+        assert names(len(every) - 1) == (everyone, len(replay) - 1)
+        again = sum(g.record.source == "replay" and g.round == 2 for g in every)
+        assert not again, "this round repeats no mode, whose rollouts would make room before demonstrations"
+        assert names(len(every) - len(replay)) == (everyone, 0)
+        assert len(names(len(every) - len(replay) - 1)[0]) == len(shown) - 1
+        config.experience.episodes = len(every) - len(replay) - len(shown) - 1
+        with pytest.raises(InputError, match=r"round 2 has \d+ episodes .* raise them"):
+            tables.records_of(job, 2, programs)
+
+
+def test_weights_of_another_table_are_refused(config, copy):
+    other = config.copy_and_resolve_references()
+    other.experience.rows *= 2
+    with opened(other, copy) as job, pytest.raises(InputError, match=r"holds 4096 weights, the round's table has 8192 rows"):
+        critic.weights_of(job, 2)
+
+
+def test_actors_are_told_what_their_critic_met_and_choose_as_programs_ask(config, grasping):
+    folder, mode = grasping
+    with opened(config, folder) as job:
+        before = potentials.met(job.memory, config, 1)
+        (default,) = [p for p in current_programs(job.memory) if p.kind == "training" and p.status == "active" and p.mode_id is None]
+        (own,) = [p for p in current_programs(job.memory) if p.mode_id == mode]
+        asked = own.text.replace("start_states=True", "start_states=True, candidate_temperature=0.05")
+        assert asked != own.text
+        other = "result = training(sparse())"
+        job.charge("round_2")
+        job.commit(
+            dataclasses.replace(own, version=2, status="retired"),
+            Program(program_id_of("training", asked), 1, "training", asked, mode, None, "active", None, 2),
+            dataclasses.replace(default, version=default.version + 1, status="retired", round=2),
+            Program(program_id_of("training", other), 1, "training", other, None, None, "active", None, 2),
+        )
+        assert potentials.in_use(job.memory, config).default == SparseProgram() != before.default
+        guide = guides.guide_of(job, "collect")
+        assert guide is not None and guide.unprogrammed == before.default
+        environments = {e.scene_id: e.mode_id for e in job.state.environments["2"]}
+        scenes = recall.Scenes(job.memory)
+        for scene, practises in environments.items():
+            found = guide.temperature_of(episode_of(scenes.spec(scene), config.horizon, (0, 0)))
+            assert found == (0.05 if practises == mode else None)
+        assert mode in environments.values()

@@ -112,10 +112,13 @@ def priors(memory: Memory) -> dict[tuple[str, float], tuple[int, int]]:
 
 
 def latest_success(memory: Memory, mode_id: str, level: float, within: float) -> tuple[int, int]:
-    """(successes, healthy rollouts) on the mode's scenes near a level, in the last round in which such scenes were rolled out."""
+    """(successes, healthy rollouts) on the mode's scenes near a level, in the last round in which such scenes were rolled out.
+
+    Practice does not count: it may begin inside a demonstration, and an actor may have chosen.
+    """
     found = memory.select(
         "SELECT e.round, sum(e.success AND e.health = 0), sum(e.health = 0) FROM episodes e JOIN scenes s USING (scene_id) "
-        "WHERE s.mode_id = ? AND s.level BETWEEN ? AND ? GROUP BY e.round ORDER BY e.round DESC LIMIT 1",
+        "WHERE s.mode_id = ? AND s.level BETWEEN ? AND ? AND e.purpose <> 'practice' GROUP BY e.round ORDER BY e.round DESC LIMIT 1",
         (mode_id, level - within, level + within),
     )
     return (found[0][1], found[0][2]) if found else (0, 0)
