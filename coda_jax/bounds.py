@@ -242,7 +242,7 @@ AT_MOST: dict[str, float] = {
     "actor.temperature": 1e6,
     "actor.least_sd": 1e6,
     "potential.stages": 4,
-    "potential.dense_weight": 0.01,
+    "potential.dense_weight": 0.02,
     "awr.trace": 1,
     "potential.least_stopped": 1,
     "potential.gate_demos": 64,

@@ -173,7 +173,8 @@ def test_a_value_that_a_message_asks_for_is_taken(changes):
     if "critic.low" not in changes:
         with pytest.raises(InputError) as error:
             settings.validate(config)
-        config.potential.dense_weight = float(re.search(r"lower it to ([0-9.e-]+),", str(error.value))[1])
+        (asked,) = re.findall(r"lower it to ([0-9.e-]+),", str(error.value))
+        config.potential.dense_weight = float(asked)
     settings.validate(config)
 
 

@@ -208,7 +208,9 @@ class Arm:
             advantages = jnp.zeros(whole.terminal.shape)
         monitor["critic_s"] = round(time.perf_counter() - began, 1)
         awr = improvement.awr_of(config)
-        if awr.improve != "frozen":
+        if awr.improve == "frozen":
+            self.updates += self.bench.plan.updates  # that others would have had: a place on the course
+        else:
             weights, self.spread, measured = decision_weights(awr, self.spread, whole, advantages)
             monitor["weights"] = dict(zip(WEIGHT_METRICS, np.asarray(measured).tolist(), strict=True))
             self.update(awr, whole, weights, key, number, monitor)

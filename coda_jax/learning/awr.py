@@ -148,7 +148,7 @@ def entropy_share(weights: Array, own: Array) -> Array:
 def decision_weights(awr: Awr, spread: Spread, experience: Experience, advantages: Array) -> tuple[Array, Spread, Array]:
     """Weights [n] of the table's rows, the next running standard deviation, and WEIGHT_METRICS over the policy's own decisions.
 
-    Rows of demonstrations and rows that begin no transition get weight 1. advantages: [n] Q(o, a) - V(o) of every row.
+    Rows of demonstrations and rows that begin no transition get weight 1. advantages: [n] of every row.
     """
     own = own_rows(experience)
     spread = measure_spread(awr, spread, advantages, own)

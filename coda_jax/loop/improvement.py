@@ -105,7 +105,8 @@ def labels_of(records: Sequence[EpisodeRecord], scenes: Sequence[Scene], program
         own = slice(first, first + length)
         first += length
         rewards = raw.reward[own][1:].astype(np.float32)  # of the moment that each control step leads to
-        rewards[-1] += record.success
+        if record.success:
+            rewards[-1] = 1.0  # not a dense reward on top: values would pass what success is worth
         found.append(Labels(staged.stage[own], staged.progress[own], staged.phi[own], rewards, code(program)))
     return found
 
@@ -212,7 +213,10 @@ def advantages_of(config: settings.Config, experience: Experience, values: Value
     """Advantages [n] of the table's rows, as ``awr.advantage`` asks for."""
     if config.awr.advantage == "critic":
         return values.advantage
-    return trajectory_advantages(critic_training_of(config).rule, jnp.asarray(config.awr.trace, jnp.float32), experience, values.v)
+    rule, own = critic_training_of(config).rule, own_rows(experience)
+    found = trajectory_advantages(rule, jnp.asarray(config.awr.trace, jnp.float32), experience, values.v)
+    # a critic that is too hopeful everywhere would else weigh all decisions down beside demonstrations; Q - V has no such bias
+    return found - jnp.where(own, found, 0.0).sum() / jnp.maximum(own.sum(), 1)
 
 
 def values_of(config: settings.Config, params: Params, experience: Experience) -> Values:

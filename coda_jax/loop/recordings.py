@@ -19,7 +19,8 @@ from coda_jax.loop.checkpoint import require_space
 from coda_jax.sim.recording import FIELD_SHAPES, moments
 from coda_jax.types import FIXED_FIELDS, MOVING_FIELDS, WorldView
 
-UNREADABLE = (OSError, ValueError, zipfile.BadZipFile, zlib.error, EOFError, RecursionError, MemoryError)
+# NotImplementedError: zipfile's for flags that a damaged file has set
+UNREADABLE = (OSError, ValueError, zipfile.BadZipFile, zlib.error, EOFError, RecursionError, MemoryError, NotImplementedError)
 MOST_BYTES = 8 * 2**30  # of one file's arrays: more was never written by one stage
 _MARK = "view_"  # before the names of fields
 _TOUCHES = {name: FIELD_SHAPES[name] for name in ("finger_contact", "contact")}  # stored together, a bit each

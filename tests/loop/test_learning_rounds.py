@@ -207,7 +207,7 @@ def test_rollouts_begin_inside_the_demonstrations_of_a_mode_that_asks_for_it(con
         specs = {t.spec.scene_id: t.spec for t in practice.trials_of(job, 2)}
         outcomes = stored.load(folder / path, specs.__getitem__)
         begun = [o for o in outcomes if o.trial.prefix is not None]
-        assert [(o.trial.spec.scene_id, o.trial.key[1]) for o in begun] == [(e.scene_id, r) for e in wanted for r in range(n - n // 2, n)]
+        assert [(o.trial.spec.scene_id, o.trial.key[1]) for o in begun] == [(e.scene_id, r) for e in wanted for r in range(n // 2, n)]
         for outcome in begun:
             given, demo = outcome.trial.prefix, shown[outcome.trial.spec.scene_id]
             assert given is not None and 0 < len(given) <= len(demo.executed) and outcome.recorded is not None

@@ -314,7 +314,9 @@ def test_a_round_killed_at_every_substep_ends_the_same(config, whole, tmp_path, 
     config = config.copy_and_resolve_references()
     config.checkpoint.rollouts = 4
     died = go_on_dying(config, copy, monkeypatch)
-    assert set(died) == {f"r2.{stage}" for stage in ("collect", "diagnose", "propose", "control", "environments", "before", "after1")}
+    assert set(died) == {
+        f"r2.{stage}" for stage in ("collect", "diagnose", "propose", "control", "environments", "before", "practice", "after1")
+    }
     assert died.count("r2.collect") == 4 and died.count("r2.before") >= 4  # of 16 rollouts each, and what the band asks for
     assert len(died) > 20
     assert_same(copy, whole)

@@ -52,9 +52,18 @@ def template(config: settings.Config) -> Judge:
 
 
 def judge_of(run: Run) -> Judge | None:
-    """The committed critic, None before the first one."""
+    """The committed critic, None before the first one.
+
+    Raises:
+      InputError: it holds numbers that are not finite.
+    """
     step = run.state.critic
-    return None if step is None else run.critics.restore(template(run.config), step).tree
+    if step is None:
+        return None
+    judge: Judge = run.critics.restore(template(run.config), step).tree
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(judge)):
+        raise InputError(f"the critic of update {step} in {run.folder} holds numbers that are not finite; choose another --workdir")
+    return judge
 
 
 def key_of(run: Run, round_number: int, stream: int) -> jax.Array:

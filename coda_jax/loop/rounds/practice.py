@@ -64,7 +64,7 @@ def trials_of(run: Run, round_number: int) -> list[Trial]:
     trials = []
     for e in chosen:
         own, spec = shown.get(e.scene_id, []), scenes.spec(e.scene_id)
-        plain = n - n // 2 if own else n
+        plain = n // 2 if own else n
         trials += [Trial(spec, (e.number, repeat)) for repeat in range(plain)]
         trials += [Trial(spec, (e.number, repeat), own[(repeat - plain) % len(own)]) for repeat in range(plain, n)]
     return trials
