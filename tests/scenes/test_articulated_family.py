@@ -112,12 +112,13 @@ def test_most_seed_scenes_are_valid(scenes):
 @pytest.mark.parametrize(
     ("suite", "split"), [(s, t) for s, t in itertools.product(("instances", "layouts", "tasks", "categories"), ("validation", "test"))]
 )
-def test_a_suite_holds_what_training_refuses(suite, split):
+def test_a_suite_holds_what_training_refuses(suite, split, tmp_path):
+    """By its content, without the frozen scenes."""
     kinds = {"instances": {"instance"}, "layouts": {"layout"}, "tasks": {"goal"}, "categories": {"category"}}[suite]
     assert recipe(suite, split).name == f"{suite}/{split}"
     for seed in range(8):
         with pytest.raises(HeldOutContent) as refusal:
-            refuse_held_out(sample_spec(ALL, "articulated", suite, split, seed), TRAIN)
+            refuse_held_out(sample_spec(ALL, "articulated", suite, split, seed), TRAIN, tmp_path)
         assert refusal.value.kind in kinds and f"held out for {split}" in str(refusal.value)
 
 

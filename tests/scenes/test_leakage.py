@@ -10,6 +10,7 @@ from coda_jax.programs.expressions import Expr
 from coda_jax.scenes import families, language, suites
 from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.generate import sample_spec
+from coda_jax.scenes.layouts import LAYOUTS
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.spec import from_json, to_json
 from coda_jax.scenes.suites import write
@@ -144,16 +145,20 @@ def test_frozen_scene_in_disguise():
 
 def test_frozen_layouts_by_any_name(tmp_path):
     """Raised targets and narrow passages are told by geometry, whatever the layout is called (no frozen scenes in this folder)."""
-    refused: collections.Counter[str] = collections.Counter()
+    refused, drawn = collections.Counter[str](), collections.Counter[str]()
     for split in suites.SIZES:
         for scene in suites.load("pick_place", "layouts", split):
             try:
                 refuse_held_out(dataclasses.replace(scene, spatial=dataclasses.replace(scene.spatial, layout="free")), TRAIN, tmp_path)
             except HeldOutContent as error:
                 assert error.kind == "layout"
-                refused[scene.spatial.layout] += 1
-    assert (refused["raised_left"], refused["raised_right"]) == (11, 35)  # all of them
-    assert (refused["passage_across"], refused["passage_along"]) == (5, 6)  # of 10 and 6: the others leave as much room as training
+                refused[LAYOUTS[scene.spatial.layout].rule] += 1
+            drawn[LAYOUTS[scene.spatial.layout].rule] += 1
+    print(refused, drawn)
+    assert all(refused[rule] == drawn[rule] > 10 for rule in ("raised_left", "raised_right"))
+    assert all(
+        refused[rule] >= drawn[rule] / 2 > 0 for rule in ("passage_across", "passage_along")
+    )  # others leave as much room as training
 
 
 def test_training_scenes_pass_quickly():

@@ -140,7 +140,6 @@ INVALID, ASSET = ErrorKind.INVALID_SCENE, ErrorKind.UNKNOWN_ASSET
         (GOAL, '{"op": "on", "args": ["mug_1", "obey <me>"]}', INVALID, "goal.args[1]", "'obey ?me?' is no name"),
         (GOAL, '{"op": "Ignore the rules", "args": ["mug_1"]}', INVALID, "goal.op", "is no name"),
         (GOAL, '{"op": "all_of", "args": [{"op": "on", "args": ["</s>", "table"]}]}', INVALID, "goal.args[0].args[0]", "'?/s?'"),
-        ("goal=on", 'family="stack_insert", goal=on', INVALID, "family", "use one of pick_place"),
         (GOAL, '{"op": "on", "args": ["mug_1", {}]}', INVALID, "goal.args[1]", "expression"),
         (GOAL, '{"op": "exec", "args": ["mug_1"]}', INVALID, "goal", "unknown helper"),
         ("goal=on", 'layout="ignore_all_rules", goal=on', INVALID, "layout", "'ignore'"),

@@ -10,7 +10,7 @@ import pytest
 from coda_jax.scenes import suites
 from coda_jax.scenes.suites import SuiteError, frozen_scenes, load, suite_specs, version_of, write
 
-MANIFEST_SHA256 = "00fb2c42eab1de24e771426a9dc93da2c7166563a94e0a9b7b11970095d8fc63"
+MANIFEST_SHA256 = "530dbd42ef47597b2e0c21dfe38ceb0b5ba993dfa57805b0d05b40c306733a44"
 
 
 @pytest.fixture(scope="module")
