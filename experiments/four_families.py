@@ -26,6 +26,7 @@ def get_config(variant: str = "") -> settings.Config:
     config.rounds.environments = 16 * len(chosen)
     config.rounds.steps = config.schedule.window = 750 * len(chosen)
     config.schedule.most_updates = 2 * config.rounds.steps
+    config.experience.rows = 2**17  # episodes of the longest families are twice as long
     if variant == "smoke":
         config.rounds.count = 0
         config.sim.worlds = 16

@@ -11,9 +11,8 @@ from coda_jax import runtime
 from coda_jax.evaluation.terminal import duration
 from coda_jax.loop import evaluation, parts, requirements
 from coda_jax.loop.journal import read_commits
-from coda_jax.loop.rounds import practice
+from coda_jax.loop.round_budget import episodes_of_a_round, most_blocks, round_rollouts
 from coda_jax.loop.rounds.collect import SPARE
-from coda_jax.loop.rounds.environments import WAVES
 from coda_jax.loop.rounds.rollouts import KEPT
 from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.scenes.catalogue import Catalogue
@@ -62,9 +61,9 @@ def critic_seconds(config: settings.Config) -> float:
     """CPU seconds of the critic in all rounds: its updates, and the table, which grows with the rounds. 0 where none learns."""
     if not parts.learns(config):
         return 0.0
-    c, counts = config.critic, round_rollouts(config)
+    c = config.critic
     update = _CRITIC_UPDATE_S * c.width * c.layers * c.batch / _CRITIC_WORK  # at such sizes time grows with the width, not its square
-    kept = sum(n for purpose, n in counts.items() if purpose in KEPT) + config.rounds.environments * config.rounds.demos
+    kept = episodes_of_a_round(config) + round_rollouts(config)["measure"]
     decisions = math.ceil(settings.longest_horizon(config) / config.evaluate.executed)
     rows = [min(config.experience.rows, (config.experience.seeds + n * kept) * decisions) for n in range(1, config.rounds.count + 1)]
     return config.rounds.count * c.steps * update + sum(rows) * _ROW_S
@@ -114,31 +113,6 @@ def describe(config: settings.Config, workdir: Path) -> str:
         + ", ".join(f"{name} {duration(seconds)}" for name, seconds in stages.items()),
     ]
     return "\n".join(lines)
-
-
-def round_rollouts(config: settings.Config) -> dict[str, int]:
-    """Rollouts of one round by purpose, at most; a round whose modes are few or decided early, or that ends early, takes fewer."""
-    rounds, engine, control = config.rounds, config.engine, config.control
-    counts = {"collect": 2 * rounds.bases * rounds.collect}
-    if STRATEGIES[config.strategy].diagnoses:
-        counts["diagnose"] = 5 * config.diagnose.failures * config.diagnose.rerollouts
-        counts["search"] = engine.modes * len(engine.levels) * engine.scenes * engine.rollouts
-        counts["control"] = 2 * control.modes * control.most_scenes * control.rollouts
-    if STRATEGIES[config.strategy].proposes == "in_band":
-        counts["choose"] = WAVES * rounds.bases * rounds.rollouts
-    controls = min(rounds.environments, control.modes * control.most_scenes) if STRATEGIES[config.strategy].diagnoses else 0
-    counts["measure"] = (1 + most_blocks(config)) * (rounds.environments + controls) * rounds.rollouts
-    if practice.wanted(config):
-        counts["practice"] = rounds.environments * rounds.practice
-    # after a training only an adaptive schedule asks, about modes
-    asks = config.schedule.kind == "adaptive" and STRATEGIES[config.strategy].diagnoses
-    counts["band"] = (1 + asks * most_blocks(config)) * rounds.environments * (rounds.most_rollouts - rounds.rollouts)
-    return counts
-
-
-def most_blocks(config: settings.Config) -> int:
-    """Trainings of one round, at most; each is followed by a measurement."""
-    return 1 if config.awr.improve == "frozen" else config.schedule.most_updates // config.rounds.steps
 
 
 def _round_lines(config: settings.Config, each_round: dict[str, int]) -> list[str]:

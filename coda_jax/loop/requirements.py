@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import jax
 from coda_jax import config as settings
 from coda_jax.learning.dataset import MIN_ROWS, capacity_for
 from coda_jax.loop import evaluation, improvement, parts
+from coda_jax.loop.round_budget import episodes_of_a_round
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.bucket import Bucket
@@ -108,11 +110,26 @@ def _require_executables(config: settings.Config) -> None:
         )
 
 
+def _require_room(config: settings.Config) -> None:
+    """The table must hold a round's own episodes, of full length: what is too much shows itself in the middle of a run otherwise."""
+    if not parts.learns(config):
+        return
+    room, decisions = config.experience, math.ceil(settings.longest_horizon(config) / config.evaluate.executed) + 1
+    episodes = room.seeds + episodes_of_a_round(config)
+    if episodes > room.episodes or episodes * decisions > room.rows:
+        raise InputError(
+            f"a round may learn from {episodes:,} episodes of up to {decisions} decisions, more than config.experience.episodes = "
+            f"{room.episodes:,} and config.experience.rows = {room.rows:,} hold: set them to at least {episodes} and {episodes * decisions}"
+        )
+
+
 def check(config: settings.Config) -> None:
     """Refuse settings that this machine or this version cannot carry out.
 
     Raises:
-      InputError: too little memory, or no executable for a scene's bucket; the numbers and what to change are named.
+      InputError: too little memory, no room for a round's episodes, or no executable for a scene's bucket; the numbers and what to change
+        are named.
     """
     _require_memory(config)
+    _require_room(config)
     _require_executables(config)

@@ -8,6 +8,7 @@ from benchmarks import estimate as benchmark
 from coda_jax import config as settings
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.loop import estimate, requirements
+from coda_jax.loop.round_budget import round_rollouts
 from coda_jax.loop.rounds.environments import WAVES
 
 # the README's quickstart on two idle cores of an x86 server: wall seconds by stage
@@ -100,7 +101,7 @@ def of_strategy(name: str, **changes):
 
 
 def test_rollouts_of_a_round_by_hand():
-    found = estimate.round_rollouts(of_strategy("coda"))
+    found = round_rollouts(of_strategy("coda"))
     # 48 bases and variants twice; 20 failures of 5 arms, 8 each; 4 programs of 4 levels, 8 scenes twice; 2 tests of 32 pairs, 8 each;
     # 32 environments and as many controls, 4 each, before and after two blocks; 12 more of each environment while its band is open;
     # 4 of each environment in practice
@@ -113,17 +114,17 @@ def test_rollouts_of_a_round_by_hand():
         "band": 3 * 32 * 12,
         "practice": 32 * 4,
     }
-    assert estimate.round_rollouts(of_strategy("coda", schedule__kind="fixed"))["band"] == 32 * 12
+    assert round_rollouts(of_strategy("coda", schedule__kind="fixed"))["band"] == 32 * 12
 
 
 def test_every_block_of_training_is_measured():
-    one = estimate.round_rollouts(of_strategy("uniform", schedule__most_updates=1500))
-    three = estimate.round_rollouts(of_strategy("uniform", schedule__most_updates=4500))
+    one = round_rollouts(of_strategy("uniform", schedule__most_updates=1500))
+    three = round_rollouts(of_strategy("uniform", schedule__most_updates=4500))
     assert (one["measure"], three["measure"]) == (2 * 32 * 4, 4 * 32 * 4)  # control variants come from control tests alone
 
 
 def test_every_wave_of_the_search_in_the_band_is_counted():
-    assert estimate.round_rollouts(of_strategy("success_rate"))["choose"] == WAVES * 48 * 4
+    assert round_rollouts(of_strategy("success_rate"))["choose"] == WAVES * 48 * 4
 
 
 def test_the_time_grows_with_the_blocks(tmp_path):
@@ -135,5 +136,5 @@ def test_the_time_grows_with_the_blocks(tmp_path):
 @pytest.mark.parametrize("strategy", settings.STRATEGIES)
 def test_every_strategy_has_an_estimate(strategy, tmp_path):
     config = of_strategy(strategy)
-    total = sum(estimate.round_rollouts(config).values())
+    total = sum(round_rollouts(config).values())
     assert f"at most {total:,} rollouts a round" in estimate.describe(config, tmp_path)

@@ -11,9 +11,9 @@ from coda_jax import main as command_line
 from coda_jax.evaluation.metrics import read_metrics, read_summary
 from coda_jax.loop import coevolve, demonstrations, guides, improvement, parts, tables
 from coda_jax.loop.check_training import TrainingCheck
-from coda_jax.loop.estimate import most_blocks
 from coda_jax.loop.experience import gather
 from coda_jax.loop.journal import read_commits
+from coda_jax.loop.round_budget import most_blocks
 from coda_jax.loop.rounds import critic, measure, potentials, practice, recall, rollouts
 from coda_jax.loop.rounds import outcomes as stored
 from coda_jax.loop.run import opened

@@ -1,5 +1,7 @@
 """What the machine or this version cannot do is refused before anything starts."""
 
+import re
+
 import jax
 import pytest
 
@@ -45,3 +47,19 @@ def test_the_smallest_allowed_policies_can_be_made(heads, width):
 def test_the_largest_seed_makes_a_key_of_its_own():
     low, high = (jax.random.key_data(jax.random.key(s)) for s in (0, settings.AT_MOST["seed"]))
     assert (low != high).any() and parts.policy_of(settings.default())
+
+
+def test_a_table_without_room_for_a_round_is_refused_before_it_begins():
+    """The numbers that the message asks for are enough."""
+    config = settings.default()
+    config.rounds.count, config.experience.rows = 1, 4096
+    with pytest.raises(InputError, match=r"a round may learn from 1,508 episodes of up to 31 decisions") as error:
+        requirements.check(config)
+    episodes, rows = re.search(r"at least (\d+) and (\d+)", str(error.value)).groups()
+    config.experience.episodes, config.experience.rows = int(episodes), int(rows)
+    requirements.check(config)
+    config.experience.episodes -= 1
+    with pytest.raises(InputError):
+        requirements.check(config)
+    config.awr.improve = "filtered"
+    requirements.check(config)

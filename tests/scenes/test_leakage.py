@@ -154,7 +154,6 @@ def test_frozen_layouts_by_any_name(tmp_path):
                 assert error.kind == "layout"
                 refused[LAYOUTS[scene.spatial.layout].rule] += 1
             drawn[LAYOUTS[scene.spatial.layout].rule] += 1
-    print(refused, drawn)
     assert all(refused[rule] == drawn[rule] > 10 for rule in ("raised_left", "raised_right"))
     assert all(
         refused[rule] >= drawn[rule] / 2 > 0 for rule in ("passage_across", "passage_along")
