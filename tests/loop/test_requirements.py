@@ -55,7 +55,7 @@ def test_a_table_without_room_for_a_round_is_refused_before_it_begins():
     config.rounds.count, config.experience.rows = 1, 4096
     with pytest.raises(InputError, match=r"a round may learn from 1,508 episodes of up to 31 decisions") as error:
         requirements.check(config)
-    episodes, rows = re.search(r"at least (\d+) and (\d+)", str(error.value)).groups()
+    ((episodes, rows),) = re.findall(r"at least (\d+) and (\d+)", str(error.value))
     config.experience.episodes, config.experience.rows = int(episodes), int(rows)
     requirements.check(config)
     config.experience.episodes -= 1

@@ -44,7 +44,7 @@ def test_the_packaged_suites_are_the_frozen_ones():
     data = resources.files("coda_jax.scenes") / "data"
     assert hashlib.sha256((data / "manifest.json").read_bytes()).hexdigest() == MANIFEST_SHA256
     frozen = list(suites.frozen_specs())
-    assert len(frozen) == 5 * (50 + 100) and {s.scene_id for _, s in frozen} == set(frozen_scenes())
+    assert len(frozen) == 4 * 5 * (50 + 100) and {s.scene_id for _, s in frozen} == set(frozen_scenes())
 
 
 def test_candidates_resume_at_any_seed(specs):
