@@ -18,7 +18,7 @@ from coda_jax.sim.recording import FIELD_SHAPES
 from coda_jax.types import ACTION_DIM, EPISODE_FIELDS, STEP_FIELDS, TOKENS, Array, Observation, _pytree
 
 MIN_ROWS, MIN_EPISODES = 32768, 512  # 400 demonstrations of 80 steps and fewer share one shape
-MIN_NAMES = 1024  # the catalogue has 66 categories in eight colours, and users add their own
+MIN_NAMES = 1024  # the catalogue has 70 categories in eight colours, and users add their own
 SHAPES = {name: FIELD_SHAPES[name] for name in (*STEP_FIELDS, *EPISODE_FIELDS)}
 
 
