@@ -68,7 +68,11 @@ def before_and_after(records: Sequence[EvalRecord], split: str) -> list[Row]:
 
 def pooled_change(records: Sequence[EvalRecord], split: str, suites: Sequence[str]) -> PairedDifference | None:
     """What the rounds changed on all scenes of these suites together, the scene as the unit; None where nothing was measured twice."""
-    chosen = [dataclasses.replace(r, suite="all", scene_id=f"{r.suite} {r.scene_id}") for r in records if r.suite in suites]
+    chosen = [
+        dataclasses.replace(r, family="all", suite="all", scene_id=f"{r.family} {r.suite} {r.scene_id}")
+        for r in records
+        if r.suite in suites
+    ]
     rows = before_and_after(chosen, split)
     return rows[0].difference if len(rows) == 1 else None
 

@@ -36,8 +36,9 @@ def proof(critic: settings.Config, stages: int) -> dict[str, Any]:
 class TrainingCheck:
     """Judges training programs; demonstrations are made with the first one."""
 
-    def __init__(self, config: settings.Config):
-        self._config = config
+    def __init__(self, config: settings.Config, family: str | None = None):
+        """family: whose demonstrations a program must pass on; the first of the configuration's if left out."""
+        self._config, self._family = config, family or settings.families(config)[0]
 
     @functools.cached_property
     def demonstrations(self) -> list[Demonstrated]:
@@ -53,8 +54,7 @@ class TrainingCheck:
         found: list[Demonstrated] = []
         for first in range(0, _MOST_SCENES, sim.worlds):
             seeds = range(config.seed * SEEDS_PER_RUN + first, config.seed * SEEDS_PER_RUN + first + sim.worlds)
-            chosen = settings.families(config)
-            specs = [sample_spec(catalogue, chosen[seed % len(chosen)], "id", "train", seed) for seed in seeds]
+            specs = [sample_spec(catalogue, self._family, "id", "train", seed) for seed in seeds]
             reports = check_scenes(specs, catalogue, parts.validity_of(config))
             valid = [spec for spec, report in zip(specs, reports, strict=True) if report.valid]
             horizon = parts.horizon_of(config)

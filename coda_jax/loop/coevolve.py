@@ -63,7 +63,9 @@ def finish(job: Run) -> None:
     print_suites(summary.suites, title=f"Success by suite, {config.evaluate.split} split")
     changes = before_and_after(records, config.evaluate.split)
     if changes:
-        print("What the rounds changed, paired by scene, 95 % intervals\n  " + "\n  ".join(row.text for row in changes))
+        several = len({row.family for row in changes}) > 1
+        lines = [f"{row.family} {row.text}" if several else row.text for row in changes]
+        print("What the rounds changed, paired by scene, 95 % intervals\n  " + "\n  ".join(lines))
     if summary.rounds:
         print_modes(mode_histories(read_metrics(job.folder / METRICS)))
     costs = ", ".join(f"{name} {duration(cost.wall_s)}" for name, cost in job.ledger.stages.items())

@@ -14,13 +14,14 @@ from coda_jax.loop.journal import Commit
 from coda_jax.loop.rounds import critic, potentials
 from coda_jax.loop.run import CRITICS, Run
 from coda_jax.memory.store import FILE, Memory
-from coda_jax.programs.training.program import AnyProgram
+from coda_jax.programs.training.program import SparseProgram
 from coda_jax.sim.simulator import Episode
 
 
-def made(config: settings.Config, mode: str, params: Params, program: AnyProgram) -> Guide:
-    """An actor of ``mode`` whose critic is told one program for all scenes: choices do not depend on the potential (METHOD 2)."""
-    return Guide(improvement.actor_of(config, mode), improvement.critic_of(config), params, lambda _: None, program)
+def made(config: settings.Config, mode: str, params: Params, known: potentials.InUse) -> Guide:
+    """An actor of ``mode`` whose critic is told, of a scene, its family's program: choices do not depend on the potential (METHOD 2)."""
+    critic_ = improvement.critic_of(config)
+    return Guide(improvement.actor_of(config, mode), critic_, params, lambda e: known.of(None, e.spec.task.family), SparseProgram())
 
 
 def guide_of(run: Run, task: str) -> Guide | None:
@@ -33,7 +34,7 @@ def guide_of(run: Run, task: str) -> Guide | None:
     if judge is None:
         return None
     known = potentials.met(run.memory, run.config, run.state.critic_round)
-    guide = made(run.config, mode, judge.critic.params, known.default)
+    guide = made(run.config, mode, judge.critic.params, known)
     if task != "collect" or not run.config.potential.tools:
         return guide
     modes = potentials.in_use(run.memory, run.config).modes
@@ -57,4 +58,4 @@ def committed_guide(config: settings.Config, workdir: Path, commit: Commit) -> G
         return None
     judge = committed(workdir / CRITICS, config.checkpoint.keep, critic.template(config), commit.critic, commit.critic_sha256)
     with Memory.reading(workdir / FILE) as memory:
-        return made(config, mode, judge.critic.params, potentials.met(memory, config, commit.critic_round).default)
+        return made(config, mode, judge.critic.params, potentials.met(memory, config, commit.critic_round))

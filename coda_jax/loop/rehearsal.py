@@ -37,7 +37,7 @@ def rehearse(run: Run, trajectory: Trajectory, params: Params, data: Dataset, wo
         program = evaluate_training(improvement.compiler_of(config).compile(spec.task.family, "EXECUTION", PHASES[0], ""), sandbox)
     scene = program_scene(spec, run.everything)
     if isinstance(program, TrainingProgram):
-        program = constructed(program, TrainingCheck(config).demonstrations).program
+        program = constructed(program, TrainingCheck(config, spec.task.family).demonstrations).program
         measure(program, [(scene, trajectory.views)])
     demo = demonstrations.to_demonstration(trajectory, run.everything)
     cut = decisions(len(trajectory.executed), config.evaluate.executed)

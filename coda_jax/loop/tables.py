@@ -65,7 +65,7 @@ def _oldest_first(found: Sequence[Gathered], round_number: int) -> list[int]:
 def labels_of(run: Run, gathered: Sequence[Gathered], programs: InUse) -> list[Labels]:
     """What the training programs say about every episode."""
     scenes = [program_scene(g.spec, run.everything) for g in gathered]
-    return improvement.labels_of([g.record for g in gathered], scenes, [programs.of(g.mode_id) for g in gathered])
+    return improvement.labels_of([g.record for g in gathered], scenes, [programs.of(g.mode_id, g.spec.task.family) for g in gathered])
 
 
 def _of_round(run: Run, round_number: int) -> _Kept:
@@ -99,6 +99,6 @@ def counts_of(run: Run, round_number: int, base: Sequence[float], batch: int, le
     """
     programs = programs_of(run, round_number)
     practised = {e.mode_id for e in run.state.environments.get(str(round_number), [])}
-    used: list[AnyProgram] = [*(p for mode, p in programs.modes.items() if mode in practised), programs.default]
+    used: list[AnyProgram] = [*(p for mode, p in programs.modes.items() if mode in practised), *programs.defaults.values()]
     tools = [p.tools for p in used] if run.config.potential.tools else []
     return shares(tuple(base), tools, batch, least)

@@ -14,10 +14,9 @@ from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning import clone
 from coda_jax.learning.steps import train_steps
 from coda_jax.loop import cloning, demonstrations, evaluation, guides, parts, rehearsal
-from coda_jax.loop.rounds import critic
+from coda_jax.loop.rounds import critic, potentials
 from coda_jax.loop.rounds import training as round_training
 from coda_jax.loop.run import Run
-from coda_jax.programs.training.program import SparseProgram
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.sim.demonstrate import demonstrate
 from coda_jax.sim.simulator import episode_of
@@ -69,7 +68,7 @@ def rehearse_rollouts(config, params, run: Run) -> None:
     for mode in ("policy", *sorted(modes)):
         guide = None
         if mode != "policy":
-            guide = guides.made(config, mode, critic.start(config, params).critic.params, SparseProgram())
+            guide = guides.made(config, mode, critic.start(config, params).critic.params, potentials.InUse({}, {}))
         simulator, policy_fn = evaluation.acting(policy, params, sim, run.everything, guide)
         for _ in rollout(simulator, run.everything, episodes, policy_fn, run.encoder.encode, config.evaluate.executed, key):
             pass

@@ -341,7 +341,7 @@ def test_actors_are_told_what_their_critic_met_and_choose_as_programs_ask(config
         (own,) = [p for p in current_programs(job.memory) if p.mode_id == mode]
         asked = own.text.replace("start_states=True", "start_states=True, candidate_temperature=0.05")
         assert asked != own.text
-        other = "result = training(sparse())"
+        other = f"# {config.family}: scenes that practise no mode, place\nresult = training(sparse())"
         job.charge("round_2")
         job.commit(
             dataclasses.replace(own, version=2, status="retired"),
@@ -349,12 +349,15 @@ def test_actors_are_told_what_their_critic_met_and_choose_as_programs_ask(config
             dataclasses.replace(default, version=default.version + 1, status="retired", round=2),
             Program(program_id_of("training", other), 1, "training", other, None, None, "active", None, 2),
         )
-        assert potentials.in_use(job.memory, config).default == SparseProgram() != before.default
+        family = config.family
+        assert potentials.in_use(job.memory, config).of(None, family) == SparseProgram() != before.of(None, family)
         guide = guides.guide_of(job, "collect")
-        assert guide is not None and guide.unprogrammed == before.default
+        assert guide is not None
         environments = {e.scene_id: e.mode_id for e in job.state.environments["2"]}
         scenes = recall.Scenes(job.memory)
         for scene, practises in environments.items():
-            found = guide.temperature_of(episode_of(scenes.spec(scene), config.horizon, (0, 0)))
+            episode = episode_of(scenes.spec(scene), config.horizon[family], (0, 0))
+            assert guide.program_of(episode) == before.of(None, family)
+            found = guide.temperature_of(episode)
             assert found == (0.05 if practises == mode else None)
         assert mode in environments.values()

@@ -128,7 +128,8 @@ def _require_met(run: Run, round_number: int, whole: Experience) -> None:
       InputError: there is none.
     """
     try:
-        check_met(whole, code(tables.programs_of(run, round_number).default))
+        for program in tables.programs_of(run, round_number).defaults.values():
+            check_met(whole, code(program))
     except ValueError as error:
         raise InputError(
             f"round {round_number}: {error}; raise config.experience.seeds, or set config.actor.collect and config.actor.evaluate to policy"
@@ -140,7 +141,7 @@ def _carried_over(run: Run, round_number: int, judge: Judge, whole: Experience, 
     if not int(judge.critic.step):
         return judge
     now, before = tables.programs_of(run, round_number), potentials.replaced(run.memory, run.config, round_number)
-    if all(before.of(mode) == program for mode, program in now.modes.items()) and now.default == before.default:
+    if now == before:
         return judge
     gathered = tables.records_of(run, round_number, now)
     old = improvement.relabelled(whole, [g.record for g in gathered], tables.labels_of(run, gathered, before), run.config.policy.chunk)

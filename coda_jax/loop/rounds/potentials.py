@@ -1,6 +1,7 @@
 """Stage "potentials": every mode that is practised gets a training program, mended where the rollouts under it stop.
 
-Scenes that practise no mode share the program of the phase in which the round's rollouts failed most. All programs pass the gates.
+Scenes that practise no mode share, family by family, the program of the phase in which the round's rollouts failed most. All programs pass
+the gates on demonstrations of their family.
 """
 
 from __future__ import annotations
@@ -29,16 +30,20 @@ from coda_jax.programs.training.program import AnyProgram, SparseProgram, Traini
 from coda_jax.scenes.families import PHASES
 from coda_jax.sim.potentials import program_scene
 
+_NO_MODE = ": scenes that practise no mode"  # in the first line of a program's text, after its family
+
 
 @dataclasses.dataclass(frozen=True)
 class InUse:
-    """Training programs: of modes by their id, and the one of scenes that practise none."""
+    """Training programs: of modes by their id, and those of scenes that practise none, by family."""
 
     modes: dict[str, AnyProgram]
-    default: AnyProgram
+    defaults: dict[str, AnyProgram]
 
-    def of(self, mode_id: str | None) -> AnyProgram:
-        return self.default if mode_id is None else self.modes.get(mode_id, self.default)
+    def of(self, mode_id: str | None, family: str) -> AnyProgram:
+        """The program of a scene of ``family``; success alone where there is none."""
+        found = None if mode_id is None else self.modes.get(mode_id)
+        return found or self.defaults.get(family, SparseProgram())
 
 
 def in_use(memory: Memory, config: settings.Config) -> InUse:
@@ -62,18 +67,25 @@ def _training(memory: Memory) -> list[Program]:
     return [p for p in current_programs(memory) if p.kind == "training"]
 
 
+def _family_of(row: Program) -> str | None:
+    """Of a program of scenes that practise no mode; None for a mode's own, whose mode says it."""
+    head, found, _ = row.text.partition("\n")[0].partition(_NO_MODE)
+    return head.removeprefix("# ") if found and row.mode_id is None else None
+
+
 def _read(config: settings.Config, rows: Sequence[Program]) -> InUse:
-    found, default = dict[str, AnyProgram](), SparseProgram()
+    found, defaults = dict[str, AnyProgram](), dict[str, AnyProgram]()
     if not rows:
-        return InUse(found, default)
+        return InUse(found, defaults)
     with Sandbox(parts.limits_of(config)) as sandbox:
         for row in sorted(rows, key=lambda p: (p.round, p.program_id)):
             program = patiently(sandbox, lambda text=row.text: evaluate_training(text, sandbox))
-            if row.mode_id is None:
-                default = program
-            else:
+            family = _family_of(row)
+            if row.mode_id is not None:
                 found[row.mode_id] = program
-    return InUse(found, default)
+            elif family is not None:
+                defaults[family] = program
+    return InUse(found, defaults)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,9 +103,12 @@ class _Wanted:
 
 def _wanted(run: Run, round_number: int) -> list[_Wanted]:
     cases = [case.outcome for case in collected(run, round_number)]
-    failed = Counter(o.phase for o in cases if not o.success and o.phase)
-    phase = max(PHASES, key=lambda p: (failed[p], -PHASES.index(p)))
-    wanted = [_Wanted(None, settings.families(run.config)[0], "EXECUTION", phase, "", f"# scenes that practise no mode, {phase}", cases)]
+    wanted = []
+    for family in settings.families(run.config):
+        mine = [o for o in cases if o.trial.spec.task.family == family]
+        failed = Counter(o.phase for o in mine if not o.success and o.phase)
+        phase = max(PHASES, key=lambda p: (failed[p], -PHASES.index(p)))
+        wanted.append(_Wanted(None, family, "EXECUTION", phase, "", f"# {family}{_NO_MODE}, {phase}", mine))
     scenes = recall.Scenes(run.memory)
     path = run.folder / stored.file_of(round_number, "before")
     before = stored.load(path, scenes.spec) if path.exists() else []
@@ -110,8 +125,9 @@ def _wanted(run: Run, round_number: int) -> list[_Wanted]:
 
 def run_stage(run: Run, round_number: int) -> Finished:
     """Compile what is missing, refine what is there."""
-    known = {p.mode_id: p for p in sorted(_training(run.memory), key=lambda p: (p.round, p.program_id)) if p.status == "active"}
-    gates = TrainingCheck(run.config)
+    active = sorted((p for p in _training(run.memory) if p.status == "active"), key=lambda p: (p.round, p.program_id))
+    known = {(p.mode_id, _family_of(p)): p for p in active}
+    gates = {family: TrainingCheck(run.config, family) for family in settings.families(run.config)}
     rows: list[Program] = []
     wanted = _wanted(run, round_number)
     with (
@@ -119,7 +135,8 @@ def run_stage(run: Run, round_number: int) -> Finished:
         Progress(f"round {round_number}, potentials", len(wanted), "programs") as progress,
     ):
         for want in wanted:
-            rows += _made(run, round_number, want, known.get(want.mode_id), gates, sandbox)
+            key = (want.mode_id, want.family if want.mode_id is None else None)
+            rows += _made(run, round_number, want, known.get(key), gates[want.family], sandbox)
             progress.advance()
     return Finished({"done": len(wanted), "unit": "programs"}, rows)
 
