@@ -78,6 +78,11 @@ def learns(config: settings.Config) -> bool:
     return bool(config.rounds.count) and config.awr.improve != "filtered"
 
 
+def practises(config: settings.Config) -> bool:
+    """Whether rounds have the stage "practice", whose rollouts the critic learns from."""
+    return learns(config) and config.rounds.practice > 0
+
+
 def most_demonstrations(config: settings.Config) -> int:
     """Demonstrations and own successes that the run collects at most."""
     return config.demos.count + config.rounds.count * (config.rounds.environments * config.rounds.demos + config.rounds.own)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from coda_jax import config as settings
-from coda_jax.loop.rounds import practice
-from coda_jax.loop.rounds.environments import WAVES
+from coda_jax.loop import parts
 from coda_jax.loop.strategies import STRATEGIES
+
+WAVES = 4  # attempts to fill a round's environments
 
 
 def round_rollouts(config: settings.Config) -> dict[str, int]:
@@ -20,7 +21,7 @@ def round_rollouts(config: settings.Config) -> dict[str, int]:
         counts["choose"] = WAVES * rounds.bases * rounds.rollouts
     controls = min(rounds.environments, control.modes * control.most_scenes) if STRATEGIES[config.strategy].diagnoses else 0
     counts["measure"] = (1 + most_blocks(config)) * (rounds.environments + controls) * rounds.rollouts
-    if practice.wanted(config):
+    if parts.practises(config):
         counts["practice"] = rounds.environments * rounds.practice
     # after a training only an adaptive schedule asks, about modes
     asks = config.schedule.kind == "adaptive" and STRATEGIES[config.strategy].diagnoses

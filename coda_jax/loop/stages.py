@@ -74,7 +74,7 @@ def _round(config: settings.Config, number: int) -> list[Stage]:
     works += [("environments", environments.run_stage), ("before", measure.run_before)]
     if parts.learns(config):
         works += [("potentials", potentials.run_stage)]
-        works += [("practice", practice.run_stage)] if practice.wanted(config) else []
+        works += [("practice", practice.run_stage)] if parts.practises(config) else []
         works += [("critic", critic.run_stage)]
     return [Stage(f"r{number}.{name}", f"round_{number}", functools.partial(work, round_number=number)) for name, work in works]
 

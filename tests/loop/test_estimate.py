@@ -8,8 +8,7 @@ from benchmarks import estimate as benchmark
 from coda_jax import config as settings
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.loop import estimate, requirements
-from coda_jax.loop.round_budget import round_rollouts
-from coda_jax.loop.rounds.environments import WAVES
+from coda_jax.loop.round_budget import WAVES, round_rollouts
 
 # the README's quickstart on two idle cores of an x86 server: wall seconds by stage
 MEASURED = {"warm-up": 14.8, "scenes": 4.0, "demonstrations": 3.1, "clone": 44.9, "evaluate": 30.0, "3 rounds": 351.0}

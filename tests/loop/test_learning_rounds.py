@@ -265,7 +265,7 @@ def test_practice_is_asked_for_by_settings(config, whole):
         for path, value in changes.items():
             section, key = path.split("__")
             other[section][key] = value
-        return practice.wanted(other)
+        return parts.practises(other)
 
     assert stages()
     for changes in ({"rounds__practice": 0}, {"awr__improve": "filtered"}, {"rounds__count": 0}):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from coda_jax.loop import cloning, demonstrations, parts
 from coda_jax.loop.journal import Environment, file_sha256
+from coda_jax.loop.round_budget import WAVES
 from coda_jax.loop.rounds import collect, evidence, recall, rows
 from coda_jax.loop.rounds.certify import certify
 from coda_jax.loop.rounds.proposals import PROPOSERS, Ask, Proposal
@@ -13,8 +14,6 @@ from coda_jax.loop.run import Finished, Run
 from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.sim.demonstrate import Trajectory
-
-WAVES = 4  # attempts to fill the budget
 
 
 def run_stage(run: Run, round_number: int) -> Finished:

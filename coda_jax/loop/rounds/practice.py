@@ -14,17 +14,12 @@ from coda_jax import config as settings
 from coda_jax.agents.base import Trial
 from coda_jax.evaluation.starts import Shown, prefixes
 from coda_jax.evaluation.trials import success_rate
-from coda_jax.loop import cloning, demonstrations, parts
+from coda_jax.loop import cloning, demonstrations
 from coda_jax.loop.journal import Environment
 from coda_jax.loop.rounds import outcomes as stored
 from coda_jax.loop.rounds import potentials, recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.run import Finished, Run
-
-
-def wanted(config: settings.Config) -> bool:
-    """Whether rounds have this stage."""
-    return parts.learns(config) and config.rounds.practice > 0
 
 
 def run_stage(run: Run, round_number: int) -> Finished:
