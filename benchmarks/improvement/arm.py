@@ -19,10 +19,10 @@ from coda_jax.agents.base import Trial
 from coda_jax.evaluation.trials import TrialRunner
 from coda_jax.learning import experience as table
 from coda_jax.learning.awr import METRICS, WEIGHT_METRICS, decision_weights, init_spread, policy_steps, successful_rows
-from coda_jax.learning.records import EpisodeRecord
 from coda_jax.learning.shares import rounded
 from coda_jax.learning.steps import init_state
 from coda_jax.loop import cloning, evaluation, improvement, parts
+from coda_jax.loop.experience import rollout_record
 from coda_jax.loop.rounds.training import training_of
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.programs.training.gates import GateError, check, constructed
@@ -202,8 +202,8 @@ class Arm:
             )
             monitor["critic"] = {"first": rows[0], "last": rows[-1]}
             values = improvement.values_of(config, self.critic.params, whole)
-            monitor |= self.judge(whole, values, improvement.advantages_of(config, whole, values), number)
             advantages = improvement.advantages_of(config, whole, values)
+            monitor |= self.judge(whole, values, advantages, number)
         else:
             advantages = jnp.zeros(whole.terminal.shape)
         monitor["critic_s"] = round(time.perf_counter() - began, 1)
@@ -262,9 +262,7 @@ class Arm:
 
     def kept(self, outcome: Any) -> Kept:
         told = words_and_roles(outcome.trial.spec, self.bench.run.everything)
-        actions, r = np.clip(outcome.actions, -1.0, 1.0), outcome.recorded
-        record = EpisodeRecord(r.views, actions, r.executed, r.prefix, outcome.success, "targeted", *told, 1.0, r.chunks)
-        return Kept(record, outcome.trial.spec, outcome.trial.key[0])
+        return Kept(rollout_record(outcome, "targeted", told, 1.0), outcome.trial.spec, outcome.trial.key[0])
 
     def result(self) -> dict[str, Any]:
         return {"arm": self.name, "seed": self.seed, "curve": self.curve, "monitors": self.monitors}

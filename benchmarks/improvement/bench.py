@@ -9,9 +9,9 @@ from typing import Any
 
 from benchmarks.improvement.plan import ARMS, Plan
 from coda_jax import config as settings
-from coda_jax.learning.records import EpisodeRecord, decisions
 from coda_jax.loop import seed_scenes
 from coda_jax.loop.check_training import TrainingCheck
+from coda_jax.loop.experience import demonstration_record
 from coda_jax.loop.run import Run
 from coda_jax.sim.observe import words_and_roles
 
@@ -47,9 +47,9 @@ class Bench:
         specs = {s.spec.scene_id: s.spec for s in seed_scenes.load(self.run.folder, self.run.state)}
         found = []
         for stored in self.stored:
-            spec, cut = specs[stored.scene_id], decisions(len(stored.executed), self.run.config.evaluate.executed)
+            spec = specs[stored.scene_id]
             told = words_and_roles(spec, self.run.everything)
-            found.append(Kept(EpisodeRecord(stored.views, stored.executed, cut, 0, True, "demonstration", *told, 1.0), spec, -1))
+            found.append(Kept(demonstration_record(stored, self.run.config.evaluate.executed, told, 1.0), spec, -1))
         return found
 
 

@@ -25,6 +25,25 @@ _ROLLOUTS = re.compile(r"episodes/rollouts_r(\d{2})_(collect|control|before|prac
 _MEASURES = ("before", "after")
 
 
+Told = tuple[tuple[str | None, ...], str, tuple[int, int]]  # words of the tokens, instruction, roles: ``words_and_roles``
+
+
+def rollout_record(outcome: Outcome, source: str, told: Told, weight: float) -> EpisodeRecord:
+    """The record of a recorded rollout."""
+    recorded = outcome.recorded
+    assert recorded is not None, "only recorded outcomes come here"
+    actions = np.clip(outcome.actions, -1.0, 1.0)  # as the simulator does
+    return EpisodeRecord(
+        recorded.views, actions, recorded.executed, recorded.prefix, outcome.success, source, *told, weight, recorded.chunks
+    )
+
+
+def demonstration_record(demo: demonstrations.Stored, executed: int, told: Told, weight: float) -> EpisodeRecord:
+    """The record of a certified demonstration, cut into decisions of ``executed`` steps as rollouts are."""
+    cut = decisions(len(demo.executed), executed)
+    return EpisodeRecord(demo.views, demo.executed, cut, 0, True, "demonstration", *told, weight)
+
+
 @dataclasses.dataclass(frozen=True)
 class Gathered:
     """A recorded episode with what labels it.
@@ -91,27 +110,21 @@ class _Known:
         self._seeds = {scene.spec.scene_id: scene.spec for scene in seed_scenes.load(run.folder, run.state)}
         self._scenes, self._rows = recall.Scenes(run.memory), dict[str, SceneRow | None]()
         self._modes = {e.scene_id: e.mode_id for own in run.state.environments.values() for e in own}
-        self._words = dict[str, tuple[tuple[str | None, ...], str, tuple[int, int]]]()
+        self._words = dict[str, Told]()
 
     def spec(self, scene_id: str) -> SceneSpec:
         return self._seeds[scene_id] if scene_id in self._seeds else self._scenes.spec(scene_id)
 
     def gathered(self, outcome: Outcome, round_number: int, earlier: bool) -> Gathered:
-        spec, recorded = outcome.trial.spec, outcome.recorded
-        assert recorded is not None, "only recorded outcomes come here"
+        spec = outcome.trial.spec
         row, mode = self._row(spec.scene_id), self._mode(spec.scene_id)
         replayed = earlier or (row is not None and row.origin == "replay")
         source = "replay" if replayed else "targeted" if mode is not None else "control"
-        actions = np.clip(outcome.actions, -1.0, 1.0)  # as the simulator does
-        made = self._record(
-            spec, mode, recorded.views, actions, recorded.executed, recorded.prefix, outcome.success, source, recorded.chunks
-        )
-        return Gathered(made, spec, mode, round_number)
+        return Gathered(rollout_record(outcome, source, self._told(spec), self._weight(mode)), spec, mode, round_number)
 
     def demonstrated(self, demo: demonstrations.Stored, round_number: int) -> Gathered:
-        spec, mode, cut = self.spec(demo.scene_id), self._mode(demo.scene_id), self._run.config.evaluate.executed
-        executed = decisions(len(demo.executed), cut)
-        made = self._record(spec, mode, demo.views, demo.executed, executed, 0, True, "demonstration")
+        spec, mode = self.spec(demo.scene_id), self._mode(demo.scene_id)
+        made = demonstration_record(demo, self._run.config.evaluate.executed, self._told(spec), self._weight(mode))
         return Gathered(made, spec, mode, round_number)
 
     def _row(self, scene_id: str) -> SceneRow | None:
@@ -126,8 +139,10 @@ class _Known:
         row = self._row(scene_id)
         return None if row is None else row.mode_id
 
-    def _record(self, spec: SceneSpec, mode: str | None, views, actions, executed, prefix, success, source, chunks=None) -> EpisodeRecord:
+    def _told(self, spec: SceneSpec) -> Told:
         if spec.scene_id not in self._words:
             self._words[spec.scene_id] = words_and_roles(spec, self._run.everything)
-        weight = 1.0 if mode is None else self._weights.get(mode, 1.0)
-        return EpisodeRecord(views, actions, executed, prefix, success, source, *self._words[spec.scene_id], weight, chunks)
+        return self._words[spec.scene_id]
+
+    def _weight(self, mode: str | None) -> float:
+        return 1.0 if mode is None else self._weights.get(mode, 1.0)

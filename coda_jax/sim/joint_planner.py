@@ -16,13 +16,13 @@ from coda_jax.programs.expressions import shown
 from coda_jax.scenes import openings
 from coda_jax.scenes.articulated import Articulated
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.placement import Footprint, footprint, gap, hand_boxes
+from coda_jax.scenes.placement import Footprint, gap, hand_boxes
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import joint as joints
 from coda_jax.sim import panda
 from coda_jax.sim.compile import scene_assets, token_index
 from coda_jax.sim.joint import Joint, JointReader
-from coda_jax.sim.plan import NoPlan
+from coda_jax.sim.plan import Moded, NoPlan, measured_footprint
 from coda_jax.sim.planner import PlannerSettings, command, jaw_rotation
 from coda_jax.sim.state import rotation_matrices
 from coda_jax.types import ARTICULATED_TOKEN, POSITION_SCALE_M, WorldView
@@ -104,13 +104,9 @@ def plan_joint(spec: SceneSpec, catalogue: Catalogue, view: WorldView, world: in
 
 
 def _others(spec: SceneSpec, assets: dict, target: str, catalogue: Catalogue, view: WorldView, world: int) -> dict[str, Footprint]:
-    index, here = token_index(spec, catalogue), {}
-    for name, asset in assets.items():
-        if name != target:
-            matrix = rotation_matrices(np.asarray(view.quat[world, index[name]], float))
-            px, py, pz = (float(v) for v in view.pos[world, index[name]])
-            here[name] = footprint(asset, px, py, math.atan2(matrix[1, 0], matrix[0, 0]), pz - asset.half_extent_m[2])
-    return here
+    index = token_index(spec, catalogue)
+    others = ((name, asset, index[name]) for name, asset in assets.items() if name != target)
+    return {name: measured_footprint(asset, view.pos[world, i], view.quat[world, i]) for name, asset, i in others}
 
 
 def _jaw(yaw: float, turn: float, reader: JointReader, now: float, aim: float) -> float:
@@ -132,12 +128,14 @@ def _jaw(yaw: float, turn: float, reader: JointReader, now: float, aim: float) -
     return best
 
 
-class JointPlanner:
+class JointPlanner(Moded):
     """Runs one plan per world; ``restart`` gives a world a new scene.
 
     Args:
       worlds: W.
     """
+
+    modes = MODES
 
     def __init__(self, catalogue: Catalogue, worlds: int, settings: PlannerSettings):
         self._catalogue, self._settings = catalogue, settings
@@ -166,18 +164,6 @@ class JointPlanner:
             radius = float(np.linalg.norm(away - (away @ plan.grip.axis) * plan.grip.axis))
             self._range[w], self._lever[w] = plan.grip.high, max(radius, 0.03) if plan.grip.hinge else 1.0
         self._reader = JointReader(self._grips)
-
-    @property
-    def failed(self) -> np.ndarray:
-        """[b] bool."""
-        return self.mode == FAILED
-
-    def mode_name(self, world: int) -> str:
-        return MODES[self.mode[world]]
-
-    def attempts_of(self, world: int) -> int:
-        """Grasps tried in the world's present episode."""
-        return int(self._attempt[world]) + 1
 
     def tolerance(self, view: WorldView) -> np.ndarray:
         """[b] in 0..1: how much disturbance the motion takes; 0 while the jaws move or nothing is planned."""

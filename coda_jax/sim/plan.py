@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -84,16 +85,38 @@ def _candidates(asset: Asset, yaw: float, x: float, y: float) -> tuple[Grasp, ..
     return tuple(dataclasses.replace(asset.grasps[0], yaw_rad=neutral + turn - yaw) for turn in turns)
 
 
+def measured_footprint(asset: Asset, pos: np.ndarray, quat: np.ndarray) -> Footprint:
+    """Footprint of a thing where it was measured, pos [3] and quat [4] of its token."""
+    return footprint(asset, float(pos[0]), float(pos[1]), upright_yaw(quat, rolls(asset))[0], float(pos[2]) - asset.half_extent_m[2])
+
+
+class Moded:
+    """What planners of every kind say about their worlds."""
+
+    modes: ClassVar[tuple[str, ...]]
+    """Names, the last one of worlds that were given up or have no scene."""
+    mode: np.ndarray
+    """[b] int32, numbers of ``modes``."""
+    _attempt: np.ndarray
+
+    @property
+    def failed(self) -> np.ndarray:
+        """[b] bool, worlds that were given up or have no scene."""
+        return self.mode == len(self.modes) - 1
+
+    def mode_name(self, world: int) -> str:
+        return self.modes[self.mode[world]]
+
+    def attempts_of(self, world: int) -> int:
+        """Grasps tried in the world's present episode."""
+        return int(self._attempt[world]) + 1
+
+
 def measured_step(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.ndarray, number: int) -> Step:
     """Goal ``number`` of a scene with everything where it was measured, pos [o, 3] and quat [o, 4]."""
     index = token_index(spec, catalogue)
     assets = dict(zip(spec.object_ids, scene_assets(spec, catalogue), strict=True))
-    here: dict[str, Footprint] = {}
-    for name, asset in assets.items():
-        p = pos[index[name]]
-        here[name] = footprint(
-            asset, float(p[0]), float(p[1]), upright_yaw(quat[index[name]], rolls(asset))[0], float(p[2]) - asset.half_extent_m[2]
-        )
+    here = {name: measured_footprint(asset, pos[index[name]], quat[index[name]]) for name, asset in assets.items()}
     return Step(number, read_goals(spec), assets, here)
 
 

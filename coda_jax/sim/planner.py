@@ -18,7 +18,7 @@ from coda_jax.scenes.placement import Footprint, gap
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import control, panda
 from coda_jax.sim.detour import way
-from coda_jax.sim.plan import CLEARANCE_M, NoPlan, Plan, plan_step, upright_yaw
+from coda_jax.sim.plan import CLEARANCE_M, Moded, NoPlan, Plan, plan_step, upright_yaw
 from coda_jax.sim.state import rotation_matrices
 from coda_jax.types import POSITION_SCALE_M, ROTATION_SCALE_RAD, WorldView
 
@@ -75,12 +75,14 @@ def nearest_jaw_yaw(yaw: np.ndarray, around: np.ndarray) -> np.ndarray:
     return yaw - np.pi * np.round((yaw - around) / np.pi)
 
 
-class ScriptedPlanner:
+class ScriptedPlanner(Moded):
     """Runs one plan per world, for one goal of its task after the other; ``restart`` gives a world a new scene.
 
     Args:
       worlds: W.
     """
+
+    modes = MODES
 
     def __init__(self, catalogue: Catalogue, worlds: int, settings: PlannerSettings):
         self._catalogue, self._settings = catalogue, settings
@@ -150,25 +152,13 @@ class ScriptedPlanner:
         if plan.steady_yaw is not None:
             order = [0]
         elif not plan.chosen:
-            yaw, _ = upright_yaw(view.quat[w, plan.target])
+            yaw, _ = upright_yaw(view.quat[w, plan.target], plan.rolls)
             turn = [abs(nearest_jaw_yaw(np.array(yaw + g.yaw_rad), np.array(0.0))) for g in plan.grasps]
             order.sort(key=lambda i: round(0.02 * i + 0.1 * float(turn[i]), 6))
         chosen = order[int(self._attempt[w]) % len(order)]
         grasp = plan.grasps[chosen]
         self._grasp[w] = (*grasp.pos_m, grasp.yaw_rad)
         self._jaw_yaws[w] = plan.jaw_yaws[chosen]
-
-    @property
-    def failed(self) -> np.ndarray:
-        """[b] bool, worlds that were given up or have no scene."""
-        return self.mode == FAILED
-
-    def mode_name(self, world: int) -> str:
-        return MODES[self.mode[world]]
-
-    def attempts_of(self, world: int) -> int:
-        """Grasps tried in the world's present episode."""
-        return int(self._attempt[world]) + 1
 
     def tolerance(self, view: WorldView) -> np.ndarray:
         """[b] in 0..1: how much disturbance the motion takes without knocking things over; 0 while the jaws move or nothing is planned.

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 TOLERANCE_M = 0.012  # largest distance of a peg's centre from the socket's axis
 LEAST_TOLERANCE_M = 0.002
-STACKABLE = ("block", "carton", "can")  # where no category is marked as stackable
 TALLEST_M = 0.24  # of a tower
 _NEXT = 0.6  # share of stacks of two with a third thing that would go on top
 _OVERHANG = 1.25  # widest half side of what is stacked, in narrowest half sides of what it stands on
@@ -158,7 +157,7 @@ class StackInsert(Family):
         if relation == "inserted":
             pegs, holes = (tuple(dict.fromkeys(a.category for a in catalogue if k in a.affordances)) for k in ("insertable", "receives"))
             return pegs, holes
-        marked = tuple(dict.fromkeys(a.category for a in catalogue if "stackable" in a.affordances)) or STACKABLE
+        marked = tuple(dict.fromkeys(a.category for a in catalogue if "stackable" in a.affordances))
         return (marked,) * (3 if relation == "tower" else 2)
 
     def other_tasks(self, goals: Sequence[Goal], assets: Mapping[str, Asset]) -> Iterator[tuple[Goal, ...]]:
@@ -226,7 +225,7 @@ def is_ball_like(asset: Asset) -> bool:
 
 
 def _stackables(author: Author, split: str) -> tuple[str, ...]:
-    return author.categories("object", split, affords="stackable") or author.categories("object", affords="stackable") or STACKABLE
+    return author.categories("object", split, affords="stackable") or author.categories("object", affords="stackable")
 
 
 def _compose_stack(author: Author, relation: str, kind: str) -> None:
