@@ -17,7 +17,7 @@ Point = tuple[float, float]
 
 _CORNER_M = 0.004  # corners of a way lie this far outside what they pass
 _TOUCH_M = 1e-3
-_REACH_M = (0.28, 0.76)  # nearest and farthest the hand passes from the base
+REACH_M = (0.28, 0.76)  # nearest and farthest the hand passes from the base
 _INFINITE = 1e9
 _WALL_M = 2.0  # a side that is shut is shut all the way
 _NEAR_M = 0.005
@@ -82,7 +82,7 @@ def _shortest(start: Point, goal: Point, grown: Sequence[Footprint], walls: Sequ
     nodes = [start, goal]
     for shape in grown:
         corners = [(float(x), float(y)) for x, y in _grown(shape, _CORNER_M).corners()]
-        nodes += [p for p in corners if _REACH_M[0] <= math.hypot(*p) <= _REACH_M[1]]
+        nodes += [p for p in corners if REACH_M[0] <= math.hypot(*p) <= REACH_M[1]]
     shut = [*grown, *walls]
     best, before = {0: 0.0}, dict[int, int]()
     queue = [(0.0, 0)]

@@ -252,7 +252,9 @@ class ScriptedPlanner(Moded):
         yaw[m] = grasp_yaw[m]
         self._turn_aside(m, ee, goal)
         low = m & (ee[:, 2] < height - 0.015)
-        goal[low, :2] = ee[low, :2] + 0.3 * (goal[low, :2] - ee[low, :2])  # rise before sweeping through what stands beside
+        goal[low, :2] = ee[low, :2] + self._asked.sweep[low, None] * (
+            goal[low, :2] - ee[low, :2]
+        )  # rise before sweeping through what stands beside
         # The hand turns high up: the palm is wide, and what stands beside is as tall as the target.
         turn = np.abs(yaw - yaw_now)
         unturned = m & (turn > 0.15)
