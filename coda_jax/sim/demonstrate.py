@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -102,7 +103,7 @@ class Recorder:
     def append(self, step: RecordedStep) -> None:
         self._history.append(step)
 
-    def cut(self, world: int, last: WorldView) -> tuple[WorldView, dict[str, np.ndarray]]:
+    def cut(self, world: int, last: WorldView) -> tuple[WorldView, dict[str, Any]]:
         """Moments (``last`` is the view after the last step) and, by name, everything else of the world's steps since its start; the world
         starts anew."""
         steps = [self._history[i] for i in range(int(self._start[world]) - self._first, len(self._history))]

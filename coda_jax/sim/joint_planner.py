@@ -215,7 +215,8 @@ class JointPlanner(Moded):
             if self._tall[w]:
                 goal[w] = aside(ee[w], goal[w], self._tall[w], HAND_ROOM_M, int(self._asked.side[w]))
         low = m & (ee[:, 2] < height - 0.015)
-        goal[low, :2] = ee[low, :2] + self._asked.sweep[low, None] * (goal[low, :2] - ee[low, :2])
+        sideways = 0.3 * (self._asked.rise_m / FIRST.rise_m)[:, None]
+        goal[low, :2] = ee[low, :2] + (sideways * (goal[:, :2] - ee[:, :2]))[low]
 
         m = mode == GRASP
         goal[m] = grip[m]

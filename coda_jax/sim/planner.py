@@ -19,7 +19,7 @@ from coda_jax.sim import control, panda
 from coda_jax.sim.detour import aside
 from coda_jax.sim.plan import Moded, NoPlan, Plan, order_of, plan_step, upright_yaw
 from coda_jax.sim.state import rotation_matrices
-from coda_jax.sim.supervision.parameters import ByWorld, PlanParameters
+from coda_jax.sim.supervision.parameters import FIRST, ByWorld, PlanParameters
 from coda_jax.types import POSITION_SCALE_M, ROTATION_SCALE_RAD, WorldView
 
 APPROACH, GRASP, CARRY, LOWER, RELEASE, RETREAT, FAILED = range(7)
@@ -43,12 +43,13 @@ class PlannerSettings:
     """speed: share of the largest displacement per control step (1 is normal, 0.5 gives longer, smoother episodes).
 
     attempts: grasps tried before a world is given up. gain: commanded share of the remaining error; above 1 since the servos deliver about
-    half of a command within its control step.
+    half of a command within its control step. revisions: further tries of a scene with a changed plan (sim/supervision).
     """
 
     speed: float
     attempts: int
     gain: float
+    revisions: int
 
 
 def command(
@@ -252,9 +253,8 @@ class ScriptedPlanner(Moded):
         yaw[m] = grasp_yaw[m]
         self._turn_aside(m, ee, goal)
         low = m & (ee[:, 2] < height - 0.015)
-        goal[low, :2] = ee[low, :2] + self._asked.sweep[low, None] * (
-            goal[low, :2] - ee[low, :2]
-        )  # rise before sweeping through what stands beside
+        sideways = 0.3 * (self._asked.rise_m / FIRST.rise_m)[:, None]
+        goal[low, :2] = ee[low, :2] + (sideways * (goal[:, :2] - ee[:, :2]))[low]  # rise before sweeping through what stands beside
         # The hand turns high up: the palm is wide, and what stands beside is as tall as the target.
         turn = np.abs(yaw - yaw_now)
         unturned = m & (turn > 0.15)
@@ -279,7 +279,7 @@ class ScriptedPlanner(Moded):
         self._turn_aside(mode == CARRY, ee, goal)
         over = np.where((self._tall & (mode == CARRY))[:, None], goal[:, :2], over)
         low = (mode == CARRY) & (ee[:, 2] < carry - 0.02)
-        slow = np.clip(1.0 - (carry - 0.02 - ee[:, 2]) / 0.05, 0.0, 1.0)[:, None]
+        slow = np.clip(1.0 - (carry - 0.02 - ee[:, 2]) / self._asked.rise_m, 0.0, 1.0)[:, None]
         goal[low, :2] = (ee[:, :2] + slow * (over - ee[:, :2]))[low]
 
         m = np.isin(mode, (RELEASE, RETREAT))

@@ -62,7 +62,7 @@ def assert_equal(some, others):
 
 
 def test_written_and_read_back(unbroken, tmp_path):
-    flat = [t for own in unbroken[0] for t in own]
+    flat = [t for own in unbroken.found for t in own]
     (tmp_path / "episodes").mkdir()
     path = tmp_path / "episodes" / "part.npz"
     trajectories.save(path, flat)
@@ -79,14 +79,14 @@ def test_demonstrations_killed_at_every_commit_end_the_same(unbroken, tmp_path):
     run, kills = Bare(tmp_path, 3), 0
     while True:
         try:
-            found, physics, episodes = certified(run)
+            found = certified(run)
             break
         except KeyboardInterrupt:
             kills += 1
             run.begin()
-    assert kills == episodes // 3 and kills >= 2
-    assert (physics, episodes) == unbroken[1:]
-    for some, others in zip(found, unbroken[0], strict=True):
+    assert kills == found.episodes // 3 and kills >= 2
+    assert (found.physics_steps, found.episodes, found.tally) == (unbroken.physics_steps, unbroken.episodes, unbroken.tally)
+    for some, others in zip(found.found, unbroken.found, strict=True):
         assert_equal(some, others)
 
 

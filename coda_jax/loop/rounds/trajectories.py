@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,7 @@ def load(path: Path, episode_of: Callable[[str, tuple[int, int]], Episode]) -> l
         found = []
         for row, t, end, views in zip(rows, length, np.cumsum(length), recordings.unpacked(arrays, length), strict=True):
             part = slice(end - t, end)
-            series = {name: arrays[name][part] for name in _SERIES}
+            series: dict[str, Any] = {name: arrays[name][part] for name in _SERIES}
             episode = episode_of(row["scene_id"], (int(row["key"][0]), int(row["key"][1])))
             found.append(
                 Trajectory(

@@ -168,7 +168,7 @@ def undone(record: Record) -> Iterator[Remark]:
         if len(record.targets) < 2 or not len(held):
             continue
         others = [n for n in record.targets if n != name]
-        later = [k for n in others for k in np.flatnonzero(record.held(n)) if k > held[-1] + _SETTLED]
+        later = [int(k) for n in others for k in np.flatnonzero(record.held(n)) if k > held[-1] + _SETTLED]
         if later:
             start = min(later)
             moved = np.linalg.norm(record.position(name)[start:] - record.position(name)[start], axis=1)

@@ -18,7 +18,7 @@ _CREPT_SHARE = 0.01
 def joints(record: Record) -> Iterator[Remark]:
     """Handles that were missed or lost, joints that stood still, and joints that moved on when they were let go."""
     share, aim, name = _shares(record), openings.aim(record.goals[0].relation), record.targets[0]
-    held = np.asarray(record.views.finger_contact[:, ARTICULATED_TOKEN]).all(1)
+    held = np.asarray(record.views.finger_contact[:, ARTICULATED_TOKEN].all(1))
     runs = record.runs()
     for i, (skill, first, end) in enumerate(runs):
         after = runs[i + 1][0] if i + 1 < len(runs) else ""

@@ -16,7 +16,7 @@ RANGES: dict[str, tuple[float, float, str]] = {
     "funnel": (0.5, 6.0, ""),
     "hover_m": (0.0, 0.1, " m"),
     "lift_m": (0.0, 0.1, " m"),
-    "sweep": (0.0, 1.0, ""),
+    "rise_m": (0.002, 0.05, " m"),
     "drop_m": (-0.003, 0.05, " m"),
     "squeeze_steps": (0, 10, " control steps"),
     "rest_steps": (0, 15, " control steps"),
@@ -34,8 +34,8 @@ class PlanParameters:
     grasp: grasps of the planner's order that are passed over, of a handle the ways to close the jaws. approach_speed, carry_speed,
     lower_speed: share of ``PlannerSettings.speed`` until the jaws close, while the object or the joint is moved, and on the last way down.
     funnel: how much better the hand must be aligned at the same height, as a factor. hover_m: further height over everything until the
-    hand is over the grasp. lift_m: further height while carrying. sweep: share of the way to the side that counts while the
-    hand still rises; 0 rises first. drop_m: change of the height of the release over the resting place.
+    hand is over the grasp. lift_m: further height while carrying. rise_m: below the height at which everything is cleared, the
+    last part of the way up on which the hand already moves to the side. drop_m: change of the height of the release over the resting place.
     squeeze_steps: control steps that the jaws get beyond the usual before the object or joint is moved. rest_steps: that what is held
     rests before it is let go. over_m: what is taller than this is passed at its side, not carried over. side: of what is passed, 1 with it
     on the right hand, -1 on the left, 0 the shorter way. reverse: 1 reaches the goals of a task from the last to the first. aim_share:
@@ -52,7 +52,7 @@ class PlanParameters:
     funnel: float = 1.0
     hover_m: float = 0.0
     lift_m: float = 0.0
-    sweep: float = 0.3
+    rise_m: float = 0.05
     drop_m: float = 0.0
     squeeze_steps: int = 0
     rest_steps: int = 0
@@ -85,7 +85,7 @@ class ByWorld:
     funnel: np.ndarray
     hover_m: np.ndarray
     lift_m: np.ndarray
-    sweep: np.ndarray
+    rise_m: np.ndarray
     drop_m: np.ndarray
     squeeze_steps: np.ndarray
     rest_steps: np.ndarray

@@ -45,7 +45,7 @@ class Record:
 
     def held(self, name: str) -> np.ndarray:
         """[t + 1] bool, both fingers touch it."""
-        return np.asarray(self.views.finger_contact[:, self.index[name]]).all(1)
+        return np.asarray(self.views.finger_contact[:, self.index[name]].all(1))
 
     @property
     def free(self) -> list[str]:
@@ -100,7 +100,7 @@ class Record:
             left, right = (bool(x) for x in self.views.finger_contact[k, token])
             if left or right:
                 return "both fingers" if left and right else "left finger" if left else "right finger"
-            touching = [self.names[i] for i in np.flatnonzero(self.views.contact[k, token]) if i != TABLE and i in self.names]
+            touching = [self.names[i] for i in map(int, np.flatnonzero(self.views.contact[k, token])) if i != TABLE and i in self.names]
             if moving := [n for n in touching if any(self.held(n)[max(k - 2, 0) : k + 1])]:
                 return moving[0]
         near = np.linalg.norm(self.ee[moment] - self.pos[moment, token])

@@ -6,7 +6,6 @@ After the Robotic Task Supervisor of Scene2Demo, which revises parameters and or
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
@@ -21,10 +20,10 @@ Change = Callable[[PlanParameters, Remark], dict[str, float]]
 
 @dataclasses.dataclass(frozen=True)
 class Tried:
-    """One try of a scene: what was asked of the planner, and the critique of what came of it; None where it succeeded."""
+    """One failed try of a scene: what was asked of the planner, and the critique of what came of it."""
 
     parameters: PlanParameters
-    critique: Critique | None
+    critique: Critique
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +38,8 @@ class Supervisor(Protocol):
     """Decides after failures how a scene is tried again. A language model can take this place."""
 
     def revise(self, spec: SceneSpec, tried: Sequence[Tried]) -> Revision:
-        """The next try of a scene. ``tried``: every one so far in order, the last one a failure. The answer repeats no failed parameters
-        and is a function of the arguments alone, so that a run that is killed and resumed tries the same."""
+        """The next try of a scene. ``tried``: its failures so far, in order. The answer repeats none of their parameters and is a function
+        of the arguments alone, so that a run that is killed and resumed tries the same."""
         ...
 
 
@@ -81,30 +80,34 @@ RULES: dict[str, tuple[tuple[Change, ...], ...]] = {
         (_NEXT_GRASP,),
         (_NEXT_GRASP, _slower("approach_speed", 0.5)),
     ),
-    "bumped": ((_set("sweep", 0.0), _add("hover_m", 0.02), _add("lift_m", 0.02)), (_NEXT_GRASP,), _AROUND),
+    "bumped": ((_set("rise_m", 0.005), _add("hover_m", 0.02), _add("lift_m", 0.02)), (_NEXT_GRASP,), _AROUND),
     "missed": ((_times("funnel", 2.0), _add("squeeze_steps", 2)), (_NEXT_GRASP,), (_slower("approach_speed", 0.5),)),
     "slipped": (
         (_to_speed("carry_speed", 0.07), _add("squeeze_steps", 3)),
         (_NEXT_GRASP, _slower("lower_speed", 0.7)),
         (_NEXT_GRASP, _to_speed("carry_speed", 0.05)),
     ),
-    "swung": ((_slower("carry_speed", 0.6), _slower("lower_speed", 0.6), _add("squeeze_steps", 2)), (_NEXT_GRASP,)),
+    "swung": (
+        (_slower("carry_speed", 0.6), _slower("lower_speed", 0.6), _add("squeeze_steps", 2)),
+        (_NEXT_GRASP,),
+        (_NEXT_GRASP, _slower("carry_speed", 0.6)),
+    ),
     "collided": (
-        (_set("sweep", 0.0), _add("lift_m", 0.01, 1.0)),
+        (_set("rise_m", 0.005), _add("lift_m", 0.01, 1.0)),
         (_NEXT_GRASP, _add("lift_m", 0.02)),
         _AROUND,
     ),
     "blocked": (
         (_add("drop_m", 0.004, 1.0),),
         (_NEXT_GRASP,),
-        (_set("sweep", 0.0), _add("hover_m", 0.03), _times("funnel", 2.0)),
+        (_set("rise_m", 0.005), _add("hover_m", 0.03), _times("funnel", 2.0)),
     ),
     "dropped": ((_slower("lower_speed", 0.6), _add("rest_steps", 3)), (_NEXT_GRASP,)),
     "tipped": ((_slower("lower_speed", 0.6), _add("rest_steps", 4), _add("drop_m", -0.002)), (_NEXT_GRASP,)),
     "rolled": ((_slower("lower_speed", 0.6), _add("rest_steps", 6), _add("drop_m", -0.002)), (_NEXT_GRASP, _add("rest_steps", 2))),
     "misplaced": ((_times("funnel", 2.0), _slower("lower_speed", 0.6), _add("rest_steps", 3)), (_NEXT_GRASP,)),
     "goal_lost": ((_add("rest_steps", 5), _slower("lower_speed", 0.7)), (_NEXT_GRASP,)),
-    "undone": ((_set("reverse", 1),), (_set("sweep", 0.0), _add("lift_m", 0.01, 1.0)), (_NEXT_GRASP,)),
+    "undone": ((_set("reverse", 1),), (_set("rise_m", 0.005), _add("lift_m", 0.01, 1.0)), (_NEXT_GRASP,)),
     "handle_slipped": ((_slower("carry_speed", 0.6), _add("squeeze_steps", 3)), (_NEXT_GRASP,)),
     "joint_stuck": ((_slower("carry_speed", 0.6), _add("squeeze_steps", 4)), (_NEXT_GRASP,), (_add("aim_share", 0.03),)),
     "joint_crept": ((_add("aim_share", 0.005, 1.0), _add("rest_steps", 4)), (_slower("carry_speed", 0.6),)),
@@ -120,7 +123,7 @@ _WEAK = ("bumped", "late", "out_of_reach", "goal_lost")  # consequences, or with
 class ScriptedSupervisor:
     """Looks remarks up in a table of rules; what is changed once in a scene stays changed.
 
-    revisions: further tries of a scene at most.
+    revisions: changed plans of a scene at most.
     """
 
     def __init__(self, revisions: int):
@@ -130,29 +133,34 @@ class ScriptedSupervisor:
         """The next try, or the reason to give up.
 
         Raises:
-          ValueError: nothing was tried, or the last try succeeded.
+          ValueError: nothing has failed.
         """
-        if not tried or tried[-1].critique is None:
+        if not tried:
             raise ValueError(f"scene {spec.scene_id} has no failed try to revise: ask after a failure")
-        done = len(tried) - 1
         critique = tried[-1].critique
+        before = {t.parameters for t in tried}
+        done = len(before) - 1
         said = "; ".join(r.message for r in critique.remarks)
         if done >= self.revisions:
             return Revision(None, f"{done} revisions did not help: {said}")
-        before = {t.parameters for t in tried}
-        for parameters, remark in self._offers(spec, tried[-1].parameters, critique):
+        for parameters, remark in _offers(spec, tried):
             if parameters not in before:
                 changes = ", ".join(f"{n} {v:g}" for n, v in parameters.changes().items())
                 return Revision(parameters, f"{remark.kind} ({remark.message}): {changes or 'the first choice again'}")
         return Revision(None, f"no rule is left for {', '.join(critique.kinds)}: {said}")
 
-    def _offers(self, spec: SceneSpec, last: PlanParameters, critique: Critique) -> Iterator[tuple[PlanParameters, Remark]]:
-        """Changed plans: the first alternative for every remark, then the second, each beginning with the remark that weighs most."""
-        ordered = sorted(critique.remarks, key=lambda r: (r.kind in _WEAK, r.step))
-        for n in range(max((len(RULES[r.kind]) for r in ordered), default=0)):
-            for remark in ordered:
-                for changes in itertools.islice(RULES[remark.kind], n, n + 1):
-                    yield changed(spec, last, remark, changes), remark
+
+def _offers(spec: SceneSpec, tried: Sequence[Tried]) -> Iterator[tuple[PlanParameters, Remark]]:
+    """Changed plans, beginning with the remark that weighs most: the first alternative for what was not remarked before, the next one for
+    what the last change did not end."""
+    last = tried[-1]
+    ordered = sorted(last.critique.remarks, key=lambda r: (r.kind in _WEAK, r.step))
+    again = {r.kind: sum(r.kind in t.critique.kinds for t in tried[:-1]) for r in ordered}
+    for n in range(max((len(RULES[r.kind]) for r in ordered), default=0)):
+        for remark in ordered:
+            rules = RULES[remark.kind]
+            if n < len(rules):
+                yield changed(spec, last.parameters, remark, rules[(again[remark.kind] + n) % len(rules)]), remark
 
 
 def changed(spec: SceneSpec, last: PlanParameters, remark: Remark, changes: Sequence[Change]) -> PlanParameters:
