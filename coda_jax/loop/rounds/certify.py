@@ -5,9 +5,8 @@ A scene whose demonstrations fail is tried again with plans that a supervisor ch
 
 from __future__ import annotations
 
-import collections
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import Progress
@@ -17,59 +16,9 @@ from coda_jax.loop.run import Run
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.demonstrate import NoiseSettings, Trajectory, demonstrate
 from coda_jax.sim.native import physics_steps
-from coda_jax.sim.simulator import Episode, episode_of
-from coda_jax.sim.supervision.parameters import PlanParameters
-from coda_jax.sim.supervision.scene_tries import SceneTries
+from coda_jax.sim.simulator import Episode
+from coda_jax.sim.supervision.batch import Tries
 from coda_jax.sim.supervision.tally import Tally
-
-
-@dataclasses.dataclass
-class _Jobs:
-    """Episodes until every scene has its demonstrations or was given up; more come in as the tries of a scene end.
-
-    done: keys of those that an earlier process finished.
-    """
-
-    tries: Sequence[SceneTries]
-    specs: Sequence[SceneSpec]
-    each: int
-    horizon: Callable[[SceneSpec], int]
-    first: int
-    done: set[tuple[int, int]] = dataclasses.field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self._waiting = collections.deque((i, r) for r in range(self.each) for i in range(len(self.specs)))
-
-    def __iter__(self) -> Iterator[Episode]:
-        return self
-
-    def __next__(self) -> Episode:
-        while self._waiting:
-            scene, number = self._waiting.popleft()
-            if (key := (self.first + scene, number)) not in self.done:
-                return self.episode(key)
-        raise StopIteration
-
-    def episode(self, key: tuple[int, int]) -> Episode:
-        spec = self.specs[key[0] - self.first]
-        return episode_of(spec, self.horizon(spec), key)
-
-    def known(self, scene_id: str, key: tuple[int, int]) -> Episode:
-        """The episode of a key; a KeyError where it is none of that scene."""
-        episode = self.episode(key)
-        if episode.spec.scene_id != scene_id:
-            raise KeyError(f"episode {key} is of scene {episode.spec.scene_id}, not {scene_id}")
-        return episode
-
-    def parameters(self, episode: Episode) -> PlanParameters:
-        return self.tries[episode.key[0] - self.first].parameters[episode.key[1]]
-
-    def ended(self, trajectory: Trajectory) -> Trajectory:
-        """Note the end of a try, with the revisions that it took."""
-        scene, number = trajectory.episode.key[0] - self.first, trajectory.episode.key[1]
-        own = self.tries[scene]
-        self._waiting.extend((scene, n) for n in own.end(number, trajectory))
-        return dataclasses.replace(trajectory, revisions=own.revisions_of(number))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,8 +39,16 @@ def certify(run: Run, specs: Sequence[SceneSpec], each: int, first: int, noise: 
     config = run.config
     sim = parts.native_simulator(config, run.everything, parts.training_bucket(config, run.train))
     tries = [parts.tries_of(config, run.everything, spec, each) for spec in specs]
-    jobs = _Jobs(tries, specs, each, parts.horizon_of(config), first)
-    batch = run.substeps.batch(trajectories.save, lambda path: trajectories.load(path, jobs.known))
+    jobs = Tries(tries, parts.horizon_of(config), first)
+
+    def known(scene_id: str, key: tuple[int, int]) -> Episode:
+        """The episode of a key; a KeyError where it is none of that scene."""
+        episode = jobs.episode(key)
+        if episode.spec.scene_id != scene_id:
+            raise KeyError(f"episode {key} is of scene {episode.spec.scene_id}, not {scene_id}")
+        return episode
+
+    batch = run.substeps.batch(trajectories.save, lambda path: trajectories.load(path, known))
     found: list[list[Trajectory]] = [[] for _ in specs]
     episodes = control_steps = 0
 

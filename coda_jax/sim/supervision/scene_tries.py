@@ -19,7 +19,7 @@ class SceneTries:
     """
 
     def __init__(self, spec: SceneSpec, each: int, revisions: int, inspector: Inspector, supervisor: Supervisor):
-        self._spec, self._each, self._revisions = spec, each, revisions
+        self.spec, self._each, self._revisions = spec, each, revisions
         self._inspector, self._supervisor = inspector, supervisor
         self.parameters: list[PlanParameters] = [FIRST] * each
         self._ended: dict[int, Critique | None] = {}  # by number; None where it succeeded
@@ -40,13 +40,17 @@ class SceneTries:
         return [c for _, c in sorted(self._ended.items()) if c is not None]
 
     @property
+    def successes(self) -> int:
+        return sum(c is None for c in self._ended.values())
+
+    @property
     def solved_at(self) -> int | None:
         """Changed plans up to the first success, None without any."""
         return next((self.revisions_of(n) for n, c in sorted(self._ended.items()) if c is None), None)
 
     def _next(self) -> list[int]:
         done, asked = len(self._ended), len(self.parameters)
-        missing = self._each - sum(c is None for c in self._ended.values())
+        missing = self._each - self.successes
         if done < asked or missing <= 0 or asked >= self._each + self._revisions or self.reason:
             return []
         chosen = self._successor()
@@ -61,6 +65,6 @@ class SceneTries:
         proven = [self.parameters[n] for n, c in sorted(self._ended.items()) if c is None and self.parameters[n] not in unproven]
         if proven:  # it worked here and never failed here: again, with other noise
             return proven[-1]
-        decision = self._supervisor.revise(self._spec, failed)
+        decision = self._supervisor.revise(self.spec, failed)
         self.reason = "" if decision.parameters else decision.reason
         return decision.parameters
