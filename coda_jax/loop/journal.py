@@ -47,7 +47,8 @@ class Commit:
     critic_round, critic_until: round whose critic was begun last, and the step at which it ends.
     next_seed: first scene seed that was not tried.
     rejected: scenes by reason. accepted: valid scenes, the first ``used`` of which the planner tried. demos: certified demonstrations.
-    planner: category to [successes, episodes] of first tries. causes: their failures by cause. supervised: all tries. suites: evaluated ones, as "before/id".
+    planner: category to [successes, episodes] of first tries. causes: their failures by cause. supervised: all tries. suites: evaluated
+    ones, as "before/id".
     environments: of each round that has them. blocks: trainings finished in rounds. ended_rounds: that the schedule ended.
     sim_steps: physics steps. compiles: executables built after the start. wall_s: time of committed work.
     """
