@@ -50,7 +50,7 @@ def knocked_over(record: Record) -> Iterator[Remark]:
 
 
 def pushed(record: Record) -> Iterator[Remark]:
-    """Things that no goal moves, away from where they stood."""
+    """Things that no goal moves, away from where they stood; what rolls by itself is nobody's fault."""
     for name in record.free:
         if name in record.targets:
             continue
@@ -59,7 +59,8 @@ def pushed(record: Record) -> Iterator[Remark]:
             k = int(np.argmax(moved > _MOVED_M))
             began = int(np.flatnonzero(moved[: k + 1] < _TOUCHED_M)[-1]) + 1
             by, most = record.maker(name, began) or record.maker(name, k), float(moved.max())
-            yield remark(record, k, "bumped", name, most, f"{name} was pushed {most:.3f} m by {by or 'nothing seen'}", by)
+            if by:
+                yield remark(record, k, "bumped", name, most, f"{name} was pushed {most:.3f} m by {by}", by)
 
 
 def grasps(record: Record) -> Iterator[Remark]:

@@ -68,8 +68,7 @@ def _ending(record: Record, trajectory: Trajectory, seen: bool) -> list[Remark]:
         text = f"time ran out in {last}; {100 * share:.0f} % of it went into {skill}"
         late = remark(record, record.steps, "late", record.target_at(record.steps), share, text)
         return [Remark(late.step, skill, late.kind, late.object, late.amount, late.unit, late.message)]
-    ended_by_plan = not planned or (planned[-1][0] == "retreat" and not trajectory.cause.startswith("gave up"))
-    if ended_by_plan:
+    if not trajectory.cause.startswith("gave up") and (not planned or planned[-1][0] == "retreat"):
         step = planned[-1][2] if planned else 0
         named = next((n for n in record.spec.object_ids if n in trajectory.cause.replace(":", " ").split()), "")
         return [remark(record, step, "no_plan", named, 0.0, trajectory.cause)]
