@@ -90,6 +90,25 @@ def test_demonstrations_killed_at_every_commit_end_the_same(unbroken, tmp_path):
         assert_equal(some, others)
 
 
+def test_revised_tries_killed_at_every_one_end_the_same(tmp_path):
+    """The second scene fails at first and is solved by a changed plan, undisturbed."""
+    spec = [sample_spec(Catalogue("train"), "pick_place", "id", "train", seed) for seed in (1, 53)]
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    whole = certify(Bare(tmp_path / "one", None), spec, 1, 0, None, "demonstrations")
+    assert [[t.revisions for t in own] for own in whole.found] == [[0], [1]]
+    assert (whole.tally.first, whole.tally.solved, whole.episodes) == (1, 2, 3)
+    run, found = Bare(tmp_path / "two", 1), None
+    while found is None:
+        try:
+            found = certify(run, spec, 1, 0, None, "demonstrations")
+        except KeyboardInterrupt:
+            run.begin()
+    assert (found.tally, found.episodes, found.physics_steps) == (whole.tally, whole.episodes, whole.physics_steps)
+    for some, others in zip(found.found, whole.found, strict=True):
+        assert_equal(some, others)
+
+
 def test_trajectories_of_another_scene_are_refused(tmp_path):
     run = Bare(tmp_path, 3)
     with pytest.raises(KeyboardInterrupt):

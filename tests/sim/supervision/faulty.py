@@ -86,14 +86,14 @@ def sweep(token_of: Callable, height: float, along: tuple[float, float]) -> Faul
 
     def change(p, view, action):
         at = np.asarray(view.pos0[0, token_of(p)], float)
-        beside = (*at, -0.1 * along[0], -0.1 * along[1], height)
+        beside = np.add(at, (-0.1 * along[0], -0.1 * along[1], height))
         if state["phase"] == 0:
             over = beside.copy()
             over[2] = max(float(view.ee_pos[0, 2]), 0.2) if np.linalg.norm((view.ee_pos[0] - beside)[:2]) > 0.02 else beside[2]
             if np.linalg.norm(view.ee_pos[0] - beside) < 0.02:
                 state["phase"] = 1
             return towards(over, view, action)
-        return towards((*at, 0.15 * along[0], 0.15 * along[1], height), view, action)
+        return towards(np.add(at, (0.15 * along[0], 0.15 * along[1], height)), view, action)
 
     return change
 

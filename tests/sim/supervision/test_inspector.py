@@ -153,7 +153,7 @@ def late():
 def out_of_reach():
     def strike(p, view, action):
         at = view.pos0[0, p._target[0]]
-        behind = (*at, -0.12, 0.0, 0.0)
+        behind = np.add(at, (-0.12, 0.0, 0.0))
         if view.ee_pos[0, 2] > 0.06 or view.ee_pos[0, 0] < at[0] - 0.1:
             return towards((behind[0], behind[1], at[2]) if view.ee_pos[0, 0] < at[0] - 0.1 else (behind[0], behind[1], 0.25), view, action)
         return action
