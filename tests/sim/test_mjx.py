@@ -61,7 +61,7 @@ def native_simulator(monkeypatch, cone: int) -> NativeSimulator:
     """The native backend with MJX's capsule fingers."""
 
     def compile_with(*args):
-        compiled = compile_scene(*args, finger=mjx_model.FINGER)
+        compiled = compile_scene(*args, robot=mjx_model.ROBOT)
         compiled.model.opt.cone = cone
         return compiled
 
