@@ -7,7 +7,7 @@ which is close enough for a gravity-compensated, position-controlled arm.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -59,7 +59,8 @@ def _matrix(quat: tuple[float, ...]) -> Matrix:
     )
 
 
-def _numbers(values: Any) -> str:
+def numbers(values: Iterable[float]) -> str:
+    """As MJCF has them, with nine digits."""
     return " ".join(f"{float(v):.9g}" for v in values)
 
 
@@ -70,7 +71,7 @@ def _inertial(i: int) -> str:
     along = mass * radius**2 / 2
     diagonal = np.full(3, across)
     diagonal[int(np.argmax(np.abs(end - start)))] = along
-    return f'<inertial pos="{_numbers((start + end) / 2)}" mass="{mass}" diaginertia="{_numbers(diagonal)}"/>'
+    return f'<inertial pos="{numbers((start + end) / 2)}" mass="{mass}" diaginertia="{numbers(diagonal)}"/>'
 
 
 def arm_xml(finger: str = "box") -> str:
@@ -79,20 +80,20 @@ def arm_xml(finger: str = "box") -> str:
     for i, (translation, quat) in enumerate(_FRAMES):
         start, end, radius = _SHAPES[i]
         xml.append(
-            f'<body name="link{i + 1}" pos="{_numbers(translation)}" quat="{_numbers(quat)}" gravcomp="1">{_inertial(i)}'
+            f'<body name="link{i + 1}" pos="{numbers(translation)}" quat="{numbers(quat)}" gravcomp="1">{_inertial(i)}'
             f'<joint name="joint{i + 1}" axis="0 0 1" range="{LOWER_RAD[i]} {UPPER_RAD[i]}" armature="0.1"/>'
-            f'<geom class="visual" type="capsule" size="{radius}" fromto="{_numbers(start + end)}"/>'
+            f'<geom class="visual" type="capsule" size="{radius}" fromto="{numbers(start + end)}"/>'
         )
     xml.append(
-        f'<body name="hand" pos="{_numbers(_HAND[0])}" quat="{_numbers(_HAND[1])}" gravcomp="1">'
+        f'<body name="hand" pos="{numbers(_HAND[0])}" quat="{numbers(_HAND[1])}" gravcomp="1">'
         '<inertial pos="0 0 0.04" mass="0.73" diaginertia="0.0025 0.0008 0.0025"/>'
-        f'<geom name="palm" class="robot" type="box" size="{_numbers(PALM_HALF_M)}" pos="0 0 {PALM_Z_M}"/>'
+        f'<geom name="palm" class="robot" type="box" size="{numbers(PALM_HALF_M)}" pos="0 0 {PALM_Z_M}"/>'
         f'<site name="grip" pos="0 0 {GRIP_POINT_M}"/>'
     )
     _, thickness, length = PAD_HALF_M
     for side, sign in (("left", 1), ("right", -1)):
         if finger == "box":
-            pad = f'type="box" size="{_numbers(PAD_HALF_M)}" pos="0 {sign * thickness} {PAD_Z_M}"'
+            pad = f'type="box" size="{numbers(PAD_HALF_M)}" pos="0 {sign * thickness} {PAD_Z_M}"'
         else:
             pad = f'type="capsule" size="{thickness * 2} {length - thickness}" pos="0 {sign * thickness * 2} {PAD_Z_M}"'
         xml.append(
@@ -111,12 +112,16 @@ def actuator_xml() -> str:
         f'ctrlrange="{LOWER_RAD[i]} {UPPER_RAD[i]}"/>'
         for i in range(7)
     )
-    fingers = "".join(
+    return f"<actuator>{arm}{finger_servos()}</actuator>"
+
+
+def finger_servos() -> str:
+    """Two position servos with at most 20 N each, of every robot."""
+    return "".join(
         f'<position name="finger_{side}" joint="finger_{side}" kp="350" kv="40" forcerange="-20 20" '
         f'ctrlrange="{FINGER_CLOSED_M} {FINGER_TRAVEL_M}"/>'
         for side in ("left", "right")
     )
-    return f"<actuator>{arm}{fingers}</actuator>"
 
 
 PANDA = Robot(
