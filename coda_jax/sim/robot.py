@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
-import json
 from typing import Any
 
 import numpy as np
@@ -66,11 +64,6 @@ class Robot:
     def frames(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """translations [q, 3], rotations [q, 3, 3], tool translation [3] and rotation [3, 3]."""
         return np.array(self.translations), np.array(self.rotations), np.array(self.tool_translation), np.array(self.tool_rotation)
-
-    @functools.cached_property
-    def digest(self) -> str:
-        """SHA-256 of all that is known of the robot, in hex."""
-        return hashlib.sha256(json.dumps(dataclasses.asdict(self)).encode()).hexdigest()
 
 
 def forward_kinematics(robot: Robot, q: Any, xp: Any = np) -> tuple[Any, Any, Any]:

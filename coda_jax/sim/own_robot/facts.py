@@ -102,9 +102,12 @@ def facts_of(source: Source, name: str) -> Facts:
     if "error" in reply:
         raise RobotError(f"MuJoCo refuses {name} ({reply['error'][:200]}): mend the model")
     facts = Facts(
-        *(tuple(kind(**_arrays(row)) for row in reply[k]) for k, kind in (("bodies", Body), ("joints", Joint), ("geoms", Geom), ("sites", Site))),
+        bodies=tuple(Body(**_arrays(row)) for row in reply["bodies"]),
+        joints=tuple(Joint(**_arrays(row)) for row in reply["joints"]),
+        geoms=tuple(Geom(**_arrays(row)) for row in reply["geoms"]),
+        sites=tuple(Site(**_arrays(row)) for row in reply["sites"]),
         keys={k: np.array(v) for k, v in reply["keys"].items()},
-    )  # fmt: skip
+    )
     for part in (*facts.bodies, *facts.joints, *facts.geoms, *facts.sites):
         numbers = np.concatenate([np.ravel(v) for v in vars(part).values() if isinstance(v, (float, np.ndarray))])
         if not (np.isfinite(numbers).all() and np.abs(numbers).max() < 1e6):

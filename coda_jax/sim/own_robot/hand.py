@@ -108,7 +108,7 @@ def _closed(part: Part, pads: Sequence[Geom], made: Assembly, out: np.ndarray) -
         raise RobotError(f"finger joint {name} leaves its pad {inner + near:.4f} m from the grip site when closed: let it reach the middle")
     if inner + far < FINGER_TRAVEL_M - _PLAY_M / 10:
         raise RobotError(
-            f"finger joint {name} opens to {inner + far:.4f} m from the grip site: the catalogue's grasps need {FINGER_TRAVEL_M} m each side"
+            f"finger joint {name} opens to {inner + far:.4f} m from the grip site: the grasps need {FINGER_TRAVEL_M} m on each side"
         )
     return -inner
 
@@ -139,6 +139,6 @@ def _check_palm(made: Assembly, rotation: np.ndarray) -> None:
     x, y = (float(np.abs(np.stack([low[:, i], high[:, i]])).max()) for i in (0, 1))
     if x > PALM_HALF_M[1] or y > PALM_HALF_M[0]:
         raise RobotError(
-            f"the hand reaches {x:.3f} m across and {y:.3f} m along the jaws from site {shown(made.grip.name)}: at most {PALM_HALF_M[1]} and "
-            f"{PALM_HALF_M[0]} fit the catalogue's grasps, use a smaller palm or let what is outside collide with nothing"
+            f"the hand reaches {x:.3f} m across and {y:.3f} m along the jaws from {shown(made.grip.name)}: at most {PALM_HALF_M[1]} and "
+            f"{PALM_HALF_M[0]} fit the catalogue's grasps, use a smaller palm, or let the rest collide with nothing"
         )

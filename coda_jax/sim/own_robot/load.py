@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pydantic
-from pydantic import ConfigDict, TypeAdapter
 
 from coda_jax.scenes.placement import REACH_X_M, REACH_Y_M, within_reach
 from coda_jax.sim.inverse import inverse_kinematics, top_down
@@ -18,53 +15,23 @@ from coda_jax.sim.own_robot.errors import RobotError, shown
 from coda_jax.sim.own_robot.facts import facts_of
 from coda_jax.sim.own_robot.hand import Hand, hand_of
 from coda_jax.sim.own_robot.parts import Assembly, assemble
-from coda_jax.sim.own_robot.text import read, read_bytes
-from coda_jax.sim.panda import PANDA, STIFFNESS
+from coda_jax.sim.own_robot.record import check_name, read_record
+from coda_jax.sim.own_robot.text import read
+from coda_jax.sim.panda import STIFFNESS
 from coda_jax.sim.robot import START_M, Matrix, Robot, Vector, forward_kinematics
 
-FORMAT = 1
 LEAST_REACH = 0.5  # share of the work area that the hand must reach
-_RECORD_BYTES = 64 * 2**10
-_NAME = re.compile(r"^[a-z][a-z0-9_]{0,30}$")
 _START_ERROR = 1e-5  # m and rad
 _STIFFNESS = (10.0, 1e5)
 
 
-@pydantic.dataclasses.dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
-class Record:
-    """mjcf: name of the file beside the record. home: joint angles as the model counts them (rad), or the name of a keyframe.
-
-    grip_site, hand_body, fingers, stiffness: as in ``robot_from_mjcf``. format: FORMAT.
-    """
-
-    format: int
-    mjcf: str
-    grip_site: str
-    hand_body: str
-    fingers: tuple[str, str]
-    home: tuple[float, ...] | str
-    stiffness: tuple[float, ...] | None = None
-
-
-_ADAPTER: TypeAdapter[Record] = TypeAdapter(Record)
-
-
-def read_record(path: Path) -> Robot:
-    """The robot of a record; it is called like the file.
+def robot_of(path: Path) -> Robot:
+    """The robot of a record (record.py); it is called like the file.
 
     Raises:
       RobotError: the record or the model cannot be used.
     """
-    try:
-        record = _ADAPTER.validate_json(read_bytes(path, _RECORD_BYTES))
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise RobotError(f"{path}: {where or 'the text'}: {first['msg']}: see docs/own_robot.md") from error
-    if record.format != FORMAT:
-        raise RobotError(f"{path} has format {record.format}: this version reads {FORMAT}")
-    if Path(record.mjcf).name != record.mjcf:
-        raise RobotError(f"{path}: mjcf names {shown(record.mjcf)}: put the model beside the record and give its file name alone")
+    record = read_record(path)
     return robot_from_mjcf(
         path.parent / record.mjcf, grip_site=record.grip_site, hand_body=record.hand_body, fingers=record.fingers, home=record.home,
         stiffness=record.stiffness, name=path.stem,
@@ -95,10 +62,7 @@ def robot_from_mjcf(
       RobotError: the model cannot be used; the message says what to change.
     """
     name = path.stem if name is None else name
-    if not _NAME.match(name) or name == PANDA.name:
-        raise RobotError(
-            f"a robot cannot be called {shown(name)}: use small letters, digits and _, beginning with a letter, not {PANDA.name}"
-        )
+    check_name(name)
     source = read(path)
     try:
         made = assemble(facts_of(source, path.name), source.couplings, grip_site, hand_body, fingers)

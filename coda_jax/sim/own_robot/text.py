@@ -1,5 +1,5 @@
-"""Reading an MJCF file that nobody vouches for: only bodies, joints, geoms, sites, meshes and keyframes of it go on, and no file outside its
-folder is opened. Nothing here runs MuJoCo."""
+"""Reading an MJCF file that nobody vouches for: of it only bodies, joints, geoms, sites, meshes and keyframes go on, and no file outside
+its folder is opened. Nothing here runs MuJoCo."""
 
 from __future__ import annotations
 

@@ -84,7 +84,8 @@ def _inertial(part: Part, at: np.ndarray, turned: np.ndarray) -> str:
     principal, axes = np.linalg.eigh(turned.T @ part.inertia @ turned)
     axes[:, 2] *= np.sign(np.linalg.det(axes))
     centre = turned.T @ (part.com - at)
-    return f'<inertial pos="{numbers(centre)}" quat="{_quat(axes)}" mass="{part.mass:.9g}" diaginertia="{numbers(np.maximum(principal, 1e-9))}"/>'
+    diagonal = numbers(np.maximum(principal, 1e-9))
+    return f'<inertial pos="{numbers(centre)}" quat="{_quat(axes)}" mass="{part.mass:.9g}" diaginertia="{diagonal}"/>'
 
 
 def _geoms(geoms: Sequence[Geom], at: np.ndarray, turned: np.ndarray, collide: bool = False) -> str:
