@@ -66,12 +66,17 @@ def robot_from_mjcf(
     source = read(path)
     try:
         made = assemble(facts_of(source, path.name), source.couplings, grip_site, hand_body, fingers)
-        return _robot(name, made, hand_of(made), home, stiffness)
+        return _started(described(name, made, hand_of(made), home, stiffness))
     except RobotError as error:
         raise RobotError(f"{path.name}: {error}") from error
 
 
-def _robot(name: str, made: Assembly, hand: Hand, home: Sequence[float] | str, stiffness: Sequence[float] | None) -> Robot:
+def described(name: str, made: Assembly, hand: Hand, home: Sequence[float] | str, stiffness: Sequence[float] | None) -> Robot:
+    """The robot that an assembly is, at the home given.
+
+    Raises:
+      RobotError: home or stiffness do not fit its joints.
+    """
     joints = [p.joint for p in made.links[1:] if p.joint is not None]
     zero, lower, upper = (np.array([getattr(j, k) for j in joints]) for k in ("zero", "low", "high"))
     gains = STIFFNESS[: len(joints)].tolist() if stiffness is None else [float(v) for v in stiffness]
@@ -79,7 +84,7 @@ def _robot(name: str, made: Assembly, hand: Hand, home: Sequence[float] | str, s
         raise RobotError(f"stiffness has {len(gains)} values: give {len(joints)}, each of {_STIFFNESS[0]:g} to {_STIFFNESS[1]:g} N m/rad")
     origins, rotations = write.frames_of(made)
     before, turned = np.concatenate([np.zeros((1, 3)), origins[:-1]]), np.concatenate([np.eye(3)[None], rotations[:-1]])
-    robot = Robot(
+    return Robot(
         name=name,
         home_rad=_tuple(np.clip(_posture(made, home, zero), lower, upper)),
         lower_rad=_tuple(lower),
@@ -91,6 +96,10 @@ def _robot(name: str, made: Assembly, hand: Hand, home: Sequence[float] | str, s
         bodies_xml=write.bodies_xml(made, hand, lower, upper),
         actuators_xml=write.actuators_xml(gains, lower, upper),
     )
+
+
+def _started(robot: Robot) -> Robot:
+    """The robot with the start as its home, if it reaches enough from there."""
     robot = dataclasses.replace(robot, home_rad=_start(robot))
     if (share := reach_share(robot)) < LEAST_REACH:
         raise RobotError(f"the hand reaches {share:.0%} of the work area from its home posture: move the base, or use a longer arm")
