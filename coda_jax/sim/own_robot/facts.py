@@ -83,8 +83,8 @@ class Facts:
     keys: dict[str, np.ndarray]
 
 
-def facts_of(source: Source, name: str) -> Facts:
-    """Let MuJoCo compile the model. ``name`` is for messages.
+def facts_of(source: Source) -> Facts:
+    """Let MuJoCo compile the model.
 
     Raises:
       RobotError: MuJoCo refuses it, it takes too much, or it has numbers that are not finite.
@@ -94,13 +94,13 @@ def facts_of(source: Source, name: str) -> Facts:
     try:
         child = subprocess.run([sys.executable, "-m", _MODULE], input=job, capture_output=True, text=True, timeout=TIME_S, check=False)
     except subprocess.TimeoutExpired as error:
-        raise RobotError(f"{name} took MuJoCo more than {TIME_S} s: simplify its meshes") from error
+        raise RobotError(f"MuJoCo takes more than {TIME_S} s: simplify the meshes") from error
     try:
         reply: dict[str, Any] = json.loads(child.stdout.splitlines()[-1])
     except (IndexError, ValueError):
-        raise RobotError(f"{name} ends MuJoCo ({_last_line(child.stderr, child.returncode)}): mend its meshes") from None
+        raise RobotError(f"it ends MuJoCo ({_last_line(child.stderr, child.returncode)}): mend the meshes") from None
     if "error" in reply:
-        raise RobotError(f"MuJoCo refuses {name} ({reply['error'][:200]}): mend the model")
+        raise RobotError(f"MuJoCo refuses the model ({reply['error'][:200]}): mend it")
     facts = Facts(
         bodies=tuple(Body(**_arrays(row)) for row in reply["bodies"]),
         joints=tuple(Joint(**_arrays(row)) for row in reply["joints"]),
@@ -111,9 +111,7 @@ def facts_of(source: Source, name: str) -> Facts:
     for part in (*facts.bodies, *facts.joints, *facts.geoms, *facts.sites):
         numbers = np.concatenate([np.ravel(v) for v in vars(part).values() if isinstance(v, (float, np.ndarray))])
         if not (np.isfinite(numbers).all() and np.abs(numbers).max() < 1e6):
-            raise RobotError(
-                f"{name}: {type(part).__name__.lower()} {part.name[:40]!r} has a number that is not finite or beyond 1e6: mend it"
-            )
+            raise RobotError(f"{type(part).__name__.lower()} {part.name[:40]!r} has a number that is not finite or beyond 1e6: mend it")
     return facts
 
 

@@ -20,8 +20,9 @@ from coda_jax.sim.own_robot.text import read
 from coda_jax.sim.panda import STIFFNESS
 from coda_jax.sim.robot import START_M, Matrix, Robot, Vector, forward_kinematics
 
-LEAST_REACH = 0.5  # share of the work area that the hand must reach
+LEAST_REACH = 0.6  # share of the work area; half of the grid is low, half is high
 _START_ERROR = 1e-5  # m and rad
+_LOWEST_M = 0.03  # of a joint above the table
 _STIFFNESS = (10.0, 1e5)
 
 
@@ -65,7 +66,7 @@ def robot_from_mjcf(
     check_name(name)
     source = read(path)
     try:
-        made = assemble(facts_of(source, path.name), source.couplings, grip_site, hand_body, fingers)
+        made = assemble(facts_of(source), source.couplings, grip_site, hand_body, fingers)
         return _started(described(name, made, hand_of(made), home, stiffness))
     except RobotError as error:
         raise RobotError(f"{path.name}: {error}") from error
@@ -102,8 +103,25 @@ def _started(robot: Robot) -> Robot:
     """The robot with the start as its home, if it reaches enough from there."""
     robot = dataclasses.replace(robot, home_rad=_start(robot))
     if (share := reach_share(robot)) < LEAST_REACH:
-        raise RobotError(f"the hand reaches {share:.0%} of the work area from its home posture: move the base, or use a longer arm")
+        raise RobotError(
+            f"the hand reaches {share:.0%} of the work area with every joint above the table: give a home posture with the elbow up, move "
+            "the base, or use a longer arm"
+        )
     return robot
+
+
+def _heights(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """[n, dof] heights of the joints above the table, m."""
+    translations, rotations, _, _ = robot.frames
+    position, rotation = np.zeros((len(q), 3)), np.tile(np.eye(3), (len(q), 1, 1))
+    heights = np.zeros(q.shape)
+    for i, (c, s) in enumerate(zip(np.cos(q.T), np.sin(q.T), strict=True)):
+        position = position + rotation @ translations[i]
+        rotation = rotation @ rotations[i]
+        x, y, z = np.moveaxis(rotation, 2, 0)
+        rotation = np.stack([c[:, None] * x + s[:, None] * y, c[:, None] * y - s[:, None] * x, z], axis=2)
+        heights[:, i] = position[:, 2]
+    return heights
 
 
 def _tuple(values: np.ndarray) -> Vector:
@@ -142,10 +160,12 @@ def _start(robot: Robot) -> Vector:
 
 
 def reach_share(robot: Robot) -> float:
-    """Share of a grid over the work area, low and high, at which the hand can point down with some turn of the jaws."""
+    """Share of a grid over the work area, low and high, at which the hand can point down with some turn of the jaws and every joint
+    above the table, solved from the home posture."""
     xs, ys = np.linspace(*REACH_X_M, 7), np.linspace(*REACH_Y_M, 7)
     places = [(x, y, z) for x in xs for y in ys for z in (0.02, 0.2) if within_reach(x, y)]
     yaws = np.array([0.0, np.pi / 2, np.pi, -np.pi / 2])
     points = np.repeat(np.array(places), len(yaws), axis=0)
-    _, off, turned = inverse_kinematics(robot, points, top_down(np.tile(yaws, len(places))))
-    return float(((off < 0.005) & (turned < 0.05)).reshape(-1, len(yaws)).any(1).mean())
+    q, off, turned = inverse_kinematics(robot, points, top_down(np.tile(yaws, len(places))))
+    free = _heights(robot, q).min(axis=1) > _LOWEST_M
+    return float(((off < 0.005) & (turned < 0.05) & free).reshape(-1, len(yaws)).any(1).mean())

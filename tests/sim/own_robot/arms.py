@@ -20,7 +20,12 @@ HAND = (
 )
 PARTS = {"grip_site": "tips", "hand_body": "gripper", "fingers": ("jaw_l", "jaw_r")}
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "six_joint_arm.xml"
-EXAMPLE_PARTS = {"grip_site": "between_tips", "hand_body": "gripper", "fingers": ("jaw_left", "jaw_right"), "home": (0, -1.6, 2, 1.2, 0, 1.57)}
+EXAMPLE_PARTS = {
+    "grip_site": "between_tips",
+    "hand_body": "gripper",
+    "fingers": ("jaw_left", "jaw_right"),
+    "home": (0, -1.6, 2, 1.2, 0, 1.57),
+}
 
 
 def random_arm(seed: int, dof: int) -> str:
@@ -36,10 +41,10 @@ def random_arm(seed: int, dof: int) -> str:
         if i % 2:
             xml.append(f'<body name="fixed{i}" pos="0.03 0 0.05" euler="0.3 0.1 -0.2"><geom type="sphere" size="0.02" mass="0.1"/>')
             closing += 1
-        ref = rng.uniform(-0.5, 0.5)
+        ref, axis, anchor = rng.uniform(-0.5, 0.5), numbers(rng.normal(size=3)), numbers(rng.uniform(-0.1, 0.1, 3))
         xml.append(
-            f'<body name="part{i}" {pose}><joint name="turn{i}" axis="{numbers(rng.normal(size=3))}" pos="{numbers(rng.uniform(-0.1, 0.1, 3))}" '
-            f'ref="{ref}" range="{ref - 2} {ref + 2}"/><geom type="capsule" size="0.03 0.05" mass="{rng.uniform(0.5, 3)}"/>'
+            f'<body name="part{i}" {pose}><joint name="turn{i}" axis="{axis}" pos="{anchor}" ref="{ref}" range="{ref - 2} {ref + 2}"/>'
+            f'<geom type="capsule" size="0.03 0.05" mass="{rng.uniform(0.5, 3)}"/>'
         )
         closing += 1
     pose = f'pos="{numbers(rng.uniform(-0.1, 0.1, 3))}" quat="{numbers(rng.normal(size=4))}"'
@@ -48,11 +53,10 @@ def random_arm(seed: int, dof: int) -> str:
 
 def panda_file(folder: Path) -> Path:
     """Our own Panda as a user would have it in a file."""
-    classes = '<default class="visual"><geom contype="0" conaffinity="0" mass="0"/></default><default class="robot"><geom mass="0"/></default>'
+    classes = '<default class="visual"><geom contype="0" conaffinity="0" mass="0"/></default>'
+    classes = f'<compiler angle="radian"/><default>{classes}<default class="robot"><geom mass="0"/></default></default>'
     path = folder / "copy.xml"
-    path.write_text(
-        f'<mujoco><compiler angle="radian"/><default>{classes}</default><worldbody>{panda.arm_xml()}</worldbody>{panda.actuator_xml()}</mujoco>'
-    )
+    path.write_text(f"<mujoco>{classes}<worldbody>{panda.arm_xml()}</worldbody>{panda.actuator_xml()}</mujoco>")
     return path
 
 

@@ -3,8 +3,6 @@
 import mujoco
 import numpy as np
 import pytest
-from tests.sim.own_robot.arms import EXAMPLE, EXAMPLE_PARTS, PARTS, panda_copy, random_arm
-from tests.sim.tabletop import CATALOGUE, Thing, scene
 
 from coda_jax.sim import control, panda
 from coda_jax.sim.bucket import Bucket
@@ -18,6 +16,8 @@ from coda_jax.sim.own_robot.text import read
 from coda_jax.sim.robot import START_M, forward_kinematics
 from coda_jax.sim.simulator import episode_of
 from coda_jax.types import POSITION_SCALE_M
+from tests.sim.own_robot.arms import EXAMPLE, EXAMPLE_PARTS, PARTS, panda_copy, random_arm
+from tests.sim.tabletop import CATALOGUE, Thing, scene
 
 
 def grip_and_jacobian(model, joints, q, site):
@@ -38,7 +38,7 @@ def test_kinematics_of_random_arms_are_mujocos(tmp_path, seed, dof):
     path = tmp_path / "any.xml"
     path.write_text(random_arm(seed, dof))
     source = read(path)
-    made = assemble(facts_of(source, path.name), source.couplings, **PARTS)
+    made = assemble(facts_of(source), source.couplings, **PARTS)
     robot = described("any", made, hand_of(made), [0.0] * dof, None)
     theirs = mujoco.MjModel.from_xml_path(str(path))
     ours = mujoco.MjModel.from_xml_string(template_xml(Bucket(2, 1), robot))
@@ -66,7 +66,7 @@ def test_masses_where_they_are(tmp_path):
     path = tmp_path / "any.xml"
     path.write_text(random_arm(4, 6))
     source = read(path)
-    made = assemble(facts_of(source, path.name), source.couplings, **PARTS)
+    made = assemble(facts_of(source), source.couplings, **PARTS)
     robot = described("any", made, hand_of(made), [0.0] * 6, None)
 
     def inertia(model, q, joints):
