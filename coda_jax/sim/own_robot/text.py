@@ -12,7 +12,7 @@ from coda_jax.sim.own_robot.errors import RobotError, shown
 
 MAX_BYTES, MAX_MESH_BYTES = 2**20, 32 * 2**20
 MAX_ELEMENTS, MAX_DEPTH = 4000, 64
-MOST = {"body": 60, "geom": 200, "mesh": 60, "site": 60, "key": 20}
+MOST = {"body": 60, "geom": 200, "mesh": 120, "site": 60, "key": 20}
 MESH_SUFFIXES = (".obj", ".stl", ".msh")
 
 _DROPPED = {"option", "size", "visual", "statistic", "custom", "actuator", "sensor", "contact"}  # the template has its own
