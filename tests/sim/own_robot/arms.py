@@ -18,6 +18,12 @@ HAND = (
     '<body name="jaw_r" pos="0 0 0.1"><joint name="jaw_r" type="slide" axis="0 -1 0" range="0 0.04"/>'
     '<geom name="pad_r" type="box" size="0.01 0.004 0.0195" pos="0 -0.004 0" mass="0.02"/></body></body>'
 )
+# The right jaw as the left one turned by half a turn, as many models have it.
+TURNED = (
+    HAND.replace('<body name="jaw_r" pos="0 0 0.1">', '<body name="jaw_r" pos="0 0 0.1" quat="0 0 0 1">')
+    .replace('axis="0 -1 0"', 'axis="0 1 0"')
+    .replace('pos="0 -0.004 0"', 'pos="0 0.004 0"')
+)
 PARTS = {"grip_site": "tips", "hand_body": "gripper", "fingers": ("jaw_l", "jaw_r")}
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "six_joint_arm.xml"
 EXAMPLE_PARTS = {
@@ -48,7 +54,7 @@ def random_arm(seed: int, dof: int) -> str:
         )
         closing += 1
     pose = f'pos="{numbers(rng.uniform(-0.1, 0.1, 3))}" quat="{numbers(rng.normal(size=4))}"'
-    return "".join([*xml, HAND.format(pose=pose), "</body>" * closing, "</worldbody></mujoco>"])
+    return "".join([*xml, (TURNED if seed % 2 else HAND).format(pose=pose), "</body>" * closing, "</worldbody></mujoco>"])
 
 
 def panda_file(folder: Path) -> Path:
