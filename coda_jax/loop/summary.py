@@ -8,6 +8,7 @@ from typing import Any
 
 from coda_jax.evaluation.metrics import METRICS, Calibration, Summary, Targeting, read_metrics
 from coda_jax.evaluation.records import EvalRecord, tally
+from coda_jax.loop import foreign_suites, parts
 from coda_jax.loop.run import Run
 from coda_jax.memory.rows import ControlTest, Mode
 from coda_jax.memory.store import Memory
@@ -30,6 +31,8 @@ def summary_of(run: Run, records: Sequence[EvalRecord]) -> Summary:
         modes=[modes_of_round(run.memory, number) for number in range(1, rounds + 1)],
         targeting=_targeting(run, rounds),
         critic=calibrations(read_metrics(run.folder / METRICS), rounds),
+        robot=parts.robot_of(run.config).name,
+        within_reach=foreign_suites.within_reach(run.config),
     )
 
 

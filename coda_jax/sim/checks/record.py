@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
+from coda_jax.sim.panda import PANDA
+from coda_jax.sim.robot import Robot
+
 CHECKS = ("compile", "names", "workspace", "table", "scale", "joint", "penetration", "reach", "settle", "success")
 
 
@@ -34,6 +37,7 @@ class ValiditySettings:
     settle_opening: share of its range by which a joint may creep.
     density_kg_m3, scale, longest_m (longest side of a free object): plausible ranges. jaw_m: widest grasp the jaws take.
     workspace_x_m, workspace_y_m: where centres may stand. reach_m, reach_rad: largest error of the arm's solution at a waypoint.
+    robot: whose reach counts.
     """
 
     worlds: int
@@ -53,3 +57,4 @@ class ValiditySettings:
     workspace_y_m: tuple[float, float]
     reach_m: float
     reach_rad: float
+    robot: Robot = PANDA
