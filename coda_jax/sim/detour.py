@@ -106,9 +106,11 @@ def _shortest(start: Point, goal: Point, grown: Sequence[Footprint], walls: Sequ
 def aside(grip: np.ndarray, goal: np.ndarray, tall: Sequence[Footprint], room_m: float, side: int) -> np.ndarray:
     """The next point [3] on the way of the grip point [3] to a goal [3] past what is tall.
 
-    Who begins beside it, high up, comes down only after leaving. room_m: between it and the grip point. side: as ``way``.
+    Who begins beside it, high up, comes down only after leaving, unless the goal is as near to it. room_m: between it and the grip
+    point. side: as ``way``.
     """
     start, end = (float(grip[0]), float(grip[1])), (float(goal[0]), float(goal[1]))
-    beside = [f.top for f in tall if gap(f, Footprint(*start, 0.0, 0.0, 0.0)) < room_m - _NEAR_M]
+    near, there = (Footprint(*p, 0.0, 0.0, 0.0) for p in (start, end))
+    beside = [f.top for f in tall if gap(f, near) < min(room_m, gap(f, there)) - _NEAR_M]
     height = max([goal[2], *(min(top + panda.TIP_BELOW_GRIP_M + CLEARANCE_M, grip[2]) for top in beside)])
     return np.array([*way(start, end, tall, room_m, side)[0], height])
