@@ -106,7 +106,7 @@ def run(run: Run) -> dict[str, Any]:
     tally = run.state.supervised
     run.metrics.write("supervised", stage=NAME, **tally.row())
     run.say("planner success by category: " + ", ".join(f"{c} {k}/{n}" for c, (k, n) in sorted(run.state.planner.items())))
-    run.say(f"planner solved {tally}")
+    run.say(f"of {tally.scenes} scenes the planner failed in {tally.failures()}")
     return {"done": run.state.demos, "unit": "demos"}
 
 

@@ -79,7 +79,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
     for proposal, _ in accepted:
         origins[proposal.origin] = origins.get(proposal.origin, 0) + 1
     shown = ", ".join(f"{origin} {n}" for origin, n in sorted(origins.items()))
-    run.say(f"round {round_number}: {len(accepted)} environments ({shown}), {demos} demonstrations, planner solved {tally}")
+    run.say(f"round {round_number}: {len(accepted)} environments ({shown}), {demos} demonstrations, planner failed in {tally.failures()}")
     run.metrics.write(
         "environments",
         round=round_number,

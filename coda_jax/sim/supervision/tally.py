@@ -33,9 +33,12 @@ class Tally:
         remarks = collections.Counter(self.remarks) + collections.Counter(other.remarks)
         return Tally(self.scenes + other.scenes, self.first + other.first, self.solved + other.solved, dict(sorted(remarks.items())))
 
-    def __str__(self) -> str:
+    def failures(self) -> str:
+        """For a message: scenes that failed to the end, those that failed at first, and what was remarked."""
+        if self.first == self.scenes:
+            return "0"
         said = ", ".join(f"{kind} {n}" for kind, n in sorted(self.remarks.items(), key=lambda item: (-item[1], item[0])))
-        return f"{self.first} of {self.scenes} scenes at first, {self.solved} after revision" + (f" ({said})" if said else "")
+        return f"{self.scenes - self.solved}, before revision in {self.scenes - self.first} ({said})"
 
     def row(self) -> dict:
         """Fields of a row of metrics."""

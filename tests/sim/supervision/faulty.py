@@ -72,7 +72,7 @@ def stand_still(p, view, action):
     return action
 
 
-def towards(point: np.ndarray, view, action, speed: float = 1.0):
+def towards(point, view, action, speed: float = 1.0):
     """Move the grip point to a point [3] with the hand as it is."""
     away = (np.asarray(point) - view.ee_pos[0]) / 0.05
     action[:6] = 0.0
