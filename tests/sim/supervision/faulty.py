@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from coda_jax.sim.simulator import episode_of
 from coda_jax.sim.supervision.parameters import FIRST, PlanParameters
 
 TRAIN, ALL = Catalogue("train"), Catalogue.all()
-Fault = Callable[[object, object, np.ndarray], np.ndarray]  # (planner, view, action [7]) -> action of world 0
+Fault = Callable[[Any, Any, np.ndarray], np.ndarray]  # (planner, view, action [7]) -> action of world 0
 
 
 def executed(spec, fault: Fault | None = None, parameters: PlanParameters = FIRST, horizon: int | None = None) -> Trajectory:
@@ -38,7 +39,7 @@ def executed(spec, fault: Fault | None = None, parameters: PlanParameters = FIRS
     config.sim.worlds = 1
     sim = parts.native_simulator(config, ALL, parts.common_bucket([spec], ALL))
     kept = dict(planners._MAKERS)
-    planners.register(family, Faulty)
+    planners.register(family, cast(planners.Maker, Faulty))
     try:
         jobs = [episode_of(spec, horizon or settings.horizon(config, family), (0, 0))]
         (trajectory,) = demonstrate(sim, ALL, jobs, parts.planner_of(config), None, 0, lambda e: parameters)
