@@ -28,7 +28,7 @@ def executed(spec, fault: Fault | None = None, parameters: PlanParameters = FIRS
     family = spec.task.family
     base = joint_planner.JointPlanner if family == "articulated" else planner.ScriptedPlanner
 
-    class Faulty(base):
+    class Faulty(base):  # pyright: ignore[reportGeneralTypeIssues]
         def act(self, view):
             actions = super().act(view)
             if fault is not None:
