@@ -15,6 +15,7 @@ from coda_jax.scenes.edits.lock import edited_factors
 from coda_jax.scenes.edits.verbs import VERBS
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.scenes.generation import evaluate_generation
+from coda_jax.scenes.lifting import bind, generate
 from coda_jax.sim.checks.record import Failure
 
 TRAIN = Catalogue("train")
@@ -101,3 +102,13 @@ def test_the_scripted_engine_is_a_data_engine(bases, sandbox):
     failure = Failure("penetration", bases[0].object_ids[0], bases[0].object_ids[1], 0.01, "m", "")
     mended = scripted.repair(bases[0], [failure])
     assert mended is not None and mended[0] != bases[0] and mended[1].object in bases[0].object_ids[:2]
+
+
+@pytest.mark.parametrize("family", sorted({f for v in VERBS.values() for f in v.families} | {"pick_place"}))
+def test_its_programs_find_their_roles_in_scenes_of_every_family(family, sandbox):
+    own = [sample_spec(TRAIN, family, "id", "train", seed) for seed in range(4)]
+    (text, *_) = engine.ScriptedEngine(TRAIN).propose(Difficulty("ATTRIBUTE", "grasp", "target_mass_kg:high"), own, {})
+    program = evaluate_generation(text, sandbox, TRAIN)
+    for spec in own:
+        (bound, *_) = bind(program, spec, TRAIN)
+        assert edited_factors(spec, generate(program, spec, bound, 0, TRAIN, 0.5)) == ("attributes",)
