@@ -28,7 +28,8 @@ def table(rows: Sequence[Mapping[str, Any]], most: int = 2) -> str:
     for row in rows:
         verbs = row.get("verbs", ["(no base scene)"])
         groups.setdefault((row["family"], verbs[0] if len(verbs) == 1 else f"two of {row['factor']}"), []).append(row)
-    lines = ["| family | verb | tried | applied | valid | largest movement, mm | not applied because | refused by |", "|---|---|---|---|---|---|---|---|"]
+    heads = ("family", "verb", "tried", "applied", "valid", "largest movement, mm", "not applied because", "refused by")
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for (family, verb), own in sorted(groups.items()):
         applied = [r for r in own if "valid" in r]
         valid = [r for r in applied if r["valid"]]

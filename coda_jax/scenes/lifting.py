@@ -78,8 +78,9 @@ def _plays(top: Tabletop, need: RoleNeed, name: str) -> bool:
 def bind(program: GenerationProgram, spec: SceneSpec, catalogue: Catalogue) -> list[Binding]:
     """Bindings of a program's roles to the objects of a scene: distinct objects, every requirement and relation met.
 
-    "target" and "reference" are the task's own, no other role is; one object plays both where the task moves it to no other. The best come first: largest smallest margin, then larger margins in
-    all, then nearer to the target; at most MAX_BINDINGS. An empty list: the program does not fit the scene.
+    "target" and "reference" are the task's own, no other role is; one object plays both where the task moves it to no other. The best
+    come first: largest smallest margin, then larger margins in all, then nearer to the target; at most MAX_BINDINGS. An empty list: the
+    program does not fit the scene.
 
     Raises:
       ProgramError: the program makes no sense.

@@ -5,12 +5,12 @@ The program is text and goes through the same door as anybody's. Which level lan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import cast
 
 import numpy as np
 
-from coda_jax.agents.base import SPEC_FACTOR, Difficulty, Move, Priors
+from coda_jax.agents.base import SPEC_FACTOR, Cure, Difficulty, Priors
 from coda_jax.agents.scripted.repair import repair
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.edits.verbs import VERBS, applied, verbs_of
@@ -109,6 +109,6 @@ class ScriptedEngine:
         affordance = "graspable" if held else None
         return [write(difficulty, verb, _START_LEVEL, priors, affordance) for verb in verbs_for(difficulty, bases, self._catalogue)]
 
-    def repair(self, spec: SceneSpec, failures: Sequence[Failure]) -> tuple[SceneSpec, Move] | None:
-        """What the first failed check names, moved as far as the check measured."""
-        return repair(spec, failures)
+    def repair(self, spec: SceneSpec, failures: Sequence[Failure], factors: Collection[str]) -> tuple[SceneSpec, tuple[Cure, ...]] | None:
+        """What the failed checks name, changed as far as the checks measured."""
+        return repair(spec, failures, factors)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from coda_jax.scenes.fixes import Fix
+
 CHECKS = ("compile", "names", "workspace", "table", "scale", "joint", "penetration", "reach", "settle", "success")
 
 
@@ -12,7 +14,8 @@ class Failure:
     """One failed check of one object.
 
     check: one of CHECKS. object: id ("" for the scene as a whole). other: id of the second object, "table" or "gripper" ("" without one).
-    amount: by how much, in ``unit``. message: what is wrong, where, and what to change.
+    amount: by how much, in ``unit``. message: what is wrong, where, and what to change. fixes: changes each of which should mend it, the
+    least one first; empty where no single change does.
     """
 
     check: str
@@ -21,6 +24,7 @@ class Failure:
     amount: float
     unit: str
     message: str
+    fixes: tuple[Fix, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
