@@ -64,14 +64,19 @@ class Built:
 @dataclasses.dataclass
 class Batch:
     """made: valid variants. refused: reason to count. history: every failed check, for the engine's priors. rolled: rollouts that chose
-    among valid variants, each once. proposed, first: scenes that were checked, and that passed without a repair."""
+    among valid variants, each once. proposed, first, valid: scenes that were checked, that passed as they were, that passed in the end."""
 
     proposed: int = 0
     first: int = 0
+    valid: int = 0
     made: list[Made] = dataclasses.field(default_factory=list)
     refused: dict[str, int] = dataclasses.field(default_factory=dict)
     history: list[Built] = dataclasses.field(default_factory=list)
     rolled: list[Outcome] = dataclasses.field(default_factory=list)
+
+    def checks(self, traces: bool) -> dict[str, int | bool]:
+        """Of a row of the metrics; traces: whether earlier constructions were priors."""
+        return {"proposed": self.proposed, "first": self.first, "valid": self.valid, "traces": traces}
 
     def refuse(self, reason: str) -> None:
         self.refused[reason] = self.refused.get(reason, 0) + 1
@@ -159,6 +164,7 @@ def verified(run: Run, candidates: Sequence[Made], batch: Batch, repairs: int) -
             passed = one.valid and attempt == len(one.cures)
             batch.history += [Built(verb, level, c.failure, c.fix, passed) for c in cures]
         if one.valid:
+            batch.valid += 1
             made.append(dataclasses.replace(candidate, spec=one.spec))
         else:
             batch.history.append(Built(verb, level, one.report.failures[0], None, False))
