@@ -13,6 +13,7 @@ import json
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -59,7 +60,7 @@ class Edit:
     row: dict[str, Any]
 
 
-def drawn(seed: int, number: int, families: list[str], train: Catalogue, sandbox: Sandbox) -> Edit:
+def drawn(seed: int, number: int, families: Sequence[str], train: Catalogue, sandbox: Sandbox) -> Edit:
     """Edit ``number`` of a seed; the same whatever came before it."""
     rng = np.random.default_rng([seed, number])
     family = families[number % len(families)]
