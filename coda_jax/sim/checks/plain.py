@@ -39,10 +39,17 @@ def _names(spec: SceneSpec, assets: Mapping[str, Asset]) -> Iterator[Failure]:
     task = named(goals)
     target, reference = goals[0].target, goals[0].reference
     if unknown := [n for g in goals for n in (g.target, g.reference) if n not in assets]:
-        yield Failure("names", unknown[0], "", 0.0, "", f"the goal speaks of {unknown[0]}, which is no object: use {', '.join(assets)}")
+        yield Failure(
+            "names",
+            unknown[0],
+            "",
+            float(len(unknown)),
+            "objects",
+            f"the goal speaks of {unknown[0]}, which is no object: use {', '.join(assets)}",
+        )
         return
     if (loose := family_of(spec).goal_trouble(spec.task.goal, assets)) is not None:
-        yield Failure("names", target, reference, 0.0, "m", loose)
+        yield Failure("names", target, reference, 1.0, "goals", f"{target}: {loose}")
     text = " ".join(re.findall(r"[a-z]+", spec.task.instruction.lower()))
     colour = {o.object: o.colour for o in spec.attributes.objects}
     unnamed = False
@@ -155,7 +162,7 @@ def _jaws(spec: SceneSpec, assets: Mapping[str, Asset], settings: ValiditySettin
         widths = [g.width_m for g in assets[name].grasps]
         if not widths:
             message = f"{name} ({spec.attribute(name).asset}) cannot be grasped: make a graspable object the target"
-            yield Failure("scale", name, "gripper", 0.0, "m", message)
+            yield Failure("scale", name, "gripper", 1.0, "grasps", message)
         elif min(widths) > settings.jaw_m:
             factor = settings.jaw_m / min(widths)
             thing, width = spec.attribute(name), min(widths)
