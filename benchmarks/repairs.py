@@ -27,6 +27,7 @@ from coda_jax.sim.checks.record import CHECKS
 
 _SCENES = flags.DEFINE_integer("scenes", 400, "Broken scenes of each family.", lower_bound=1)
 _MISTAKES = flags.DEFINE_integer("mistakes", 1, "Mistakes in each.", lower_bound=1, upper_bound=len(MISTAKES))
+_START = flags.DEFINE_integer("start", 0, "Seed of the first scene, and of the mistakes.", lower_bound=0)
 _REPAIRS = flags.DEFINE_integer("repairs", -1, "Most attempts at a scene; engine.repairs if left out.")
 _FACTORS = flags.DEFINE_list("factors", list(FACTORS), "Factors that may be changed.")
 _FAMILIES = flags.DEFINE_list("families", list(settings.FAMILIES), "Families.")
@@ -41,9 +42,9 @@ def main(argv: list[str]) -> None:
     began, found = time.process_time(), []
     made: list[tuple[str, ...]] = []
     for family in _FAMILIES.value:
-        rng = np.random.default_rng(0)
+        rng = np.random.default_rng(_START.value)
         specs = []
-        for seed in range(_SCENES.value):
+        for seed in range(_START.value, _START.value + _SCENES.value):
             spec, mistakes = broken(sample_spec(train, family, "id", "train", seed), rng, _MISTAKES.value)
             specs.append(spec)
             made.append(mistakes)
