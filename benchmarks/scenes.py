@@ -34,7 +34,7 @@ from coda_jax.sim.simulator import episode_of
 _PROGRAMS = flags.DEFINE_integer("programs", 256, "Programs of each family.", lower_bound=1)
 _FAMILIES = flags.DEFINE_list("families", list(settings.FAMILIES), "Families.")
 _START = flags.DEFINE_integer("start", 0, "Seed of the first scene.")
-STAGES = ("sandbox", "held-out refusal", "validity", "batch")
+STAGES: tuple[str, ...] = ("sandbox", "held-out refusal", "validity", "batch")
 
 
 def _children_s() -> float:

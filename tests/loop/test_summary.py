@@ -77,7 +77,7 @@ def test_coverage_of_rounds_and_run():
     assert coverage_of(rows, [3]) == Coverage(0, None)
 
 
-@pytest.mark.parametrize("wrong", [(10, 9, 8), (5, 5, 6)])
-def test_a_verification_is_in_order(wrong):
+@pytest.mark.parametrize(("proposed", "first", "valid"), [(10, 9, 8), (5, 5, 6)])
+def test_a_verification_is_in_order(proposed, first, valid):
     with pytest.raises(ValueError, match="each lies within the next"):
-        Verification(*wrong, True)
+        Verification(proposed, first, valid, True)
