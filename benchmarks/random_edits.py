@@ -36,7 +36,7 @@ from coda_jax.scenes.generation import EditStep, GenerationProgram, RoleName, Ro
 from coda_jax.scenes.leakage import refuse_held_out
 from coda_jax.scenes.lifting import bind, generate
 from coda_jax.scenes.spec import FACTORS, SceneSpec
-from coda_jax.sim import panda, validity
+from coda_jax.sim import validity
 from coda_jax.sim.checks.record import Failure
 from coda_jax.sim.compile import bucket_of, compile_scene
 from coda_jax.types import FREE_SLOTS, TIMESTEP_S
@@ -110,7 +110,7 @@ def movement_m(spec: SceneSpec, catalogue: Catalogue) -> tuple[float, float, str
     scene = compile_scene(spec, catalogue, bucket_of(spec, catalogue))
     data = mujoco.MjData(scene.model)
     data.qpos[:] = scene.qpos
-    data.ctrl[:] = (*panda.HOME_RAD, panda.FINGER_TRAVEL_M, panda.FINGER_TRAVEL_M)
+    data.ctrl[:] = scene.robot.home_command
     mujoco.mj_forward(scene.model, data)
     bodies = {name: scene.model.body(f"o{token}").id for name, token in scene.index.items() if token < FREE_SLOTS}
     ways, furthest = [], ("", 0.0)

@@ -88,7 +88,7 @@ def one_world(bucket, job) -> float:
     import mujoco
     import numpy as np
 
-    from coda_jax.sim import control, panda
+    from coda_jax.sim import control
     from coda_jax.sim.compile import compile_scene
     from coda_jax.sim.observe import observe, scene_texts
     from coda_jax.sim.state import ViewBuilder
@@ -111,7 +111,7 @@ def one_world(bucket, job) -> float:
             return builder.build(qpos, qvel, sensors, ee_pos, ee_quat, np.array([step], np.int32), start)
 
         data.qpos[:] = scene.qpos
-        data.ctrl[:] = (*panda.HOME_RAD, panda.FINGER_TRAVEL_M, panda.FINGER_TRAVEL_M)
+        data.ctrl[:] = scene.robot.home_command
         words, instruction = scene_texts(episode.spec, catalogue)
         text = np.zeros((1, TOKENS, 384), np.float32)
         text[0, [bool(w) for w in words]] = embed([w for w in words if w])
@@ -120,7 +120,7 @@ def one_world(bucket, job) -> float:
         for start in range(0, STEPS, config.evaluate.executed):
             chunk = np.asarray(act(observe(view, text, sentence), key))
             for i in range(min(config.evaluate.executed, STEPS - start)):
-                ramp = control.control_ramp(data.qpos[None, :7], data.ctrl[None], chunk[:, i].astype(np.float64))
+                ramp = control.control_ramp(scene.robot, data.qpos[None, :7], data.ctrl[None], chunk[:, i].astype(np.float64))
                 for step in range(SUBSTEPS):
                     data.ctrl[:] = ramp[0, step]
                     mujoco.mj_step(model, data)

@@ -17,6 +17,7 @@ from coda_jax import combinations
 from coda_jax.bounds import AT_LEAST, AT_MOST, BELOW
 from coda_jax.runtime import InputError
 
+ROBOT = "panda"  # of our own, for which the suites are frozen
 PRESETS = ("cpu", "paper")
 FAMILIES = ("pick_place", "articulated", "put_inside", "stack_insert")
 NOT_BUILT = ("none", "learnability")  # strategies of the method that are still to come
@@ -41,6 +42,7 @@ def default(preset: str = "cpu") -> Config:
             "seed": 0,  # of scenes, demonstrations, initial parameters, training and rollouts
             "family": "pick_place",  # or several, separated by commas: one policy for all of them
             "own_families": "",  # modules, separated by commas, that register families of the user; imported at the start
+            "robot": ROBOT,  # or the record (.json) of an arm of one's own, see docs/own_robot.md
             "horizon": {  # control steps of 0.1 s before an episode counts as failed, of each family
                 "pick_place": 120,
                 "articulated": 120,
@@ -330,6 +332,15 @@ def longest_horizon(config: Config) -> int:
     return max(horizon(config, name) for name in families(config))
 
 
+def _check_robot(config: Config) -> None:
+    if config.robot == ROBOT:
+        return
+    if not config.robot.endswith(".json"):
+        raise InputError(f'config.robot is "{config.robot}"; it must be {ROBOT}, or the record (.json) of a robot of your own')
+    if config.sim.backend == "mjx":
+        raise InputError(f"config.sim.backend is mjx, which simulates the {ROBOT} only; set it to native for config.robot={config.robot}")
+
+
 def _check_families(config: Config) -> None:
     chosen = families(config)
     if len(set(chosen)) < len(chosen):
@@ -486,6 +497,7 @@ def validate(config: Config, trains: bool = True) -> None:
                     f'config.{path} is "{one}"{hint}; use {"any" if isinstance(value, (list, tuple)) else "one"} of: {", ".join(choices)}'
                 )
     _check_families(config)
+    _check_robot(config)
     combinations.check(config, trains)
 
 

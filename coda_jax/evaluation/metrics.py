@@ -95,7 +95,7 @@ class Summary:
     environments of each round; run_coverage: of all of them. verification: of each round. critic: of each round whose critic judged
     decisions of the policy.
     compiles_per_round: executables built after the start, first those outside of rounds, then of each round. tokens: of language models.
-    sim_steps: physics steps.
+    sim_steps: physics steps. robot: who acted. within_reach: [family][suite] scenes that it reaches, where it is not the suites' own.
     suites: [family][suite]["before" | "after"] = {k, n}.
     """
 
@@ -115,6 +115,8 @@ class Summary:
     verification: list[Verification] = dataclasses.field(default_factory=list)
     critic: list[Calibration] = dataclasses.field(default_factory=list)
     tokens: Count = 0
+    robot: str = "panda"
+    within_reach: dict[str, dict[str, Tally]] = dataclasses.field(default_factory=dict)
 
 
 _SUMMARY: TypeAdapter[Summary] = TypeAdapter(Summary)

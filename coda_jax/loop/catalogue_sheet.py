@@ -13,31 +13,34 @@ from coda_jax.evaluation.film import write_strip
 from coda_jax.loop.view import PICTURES
 from coda_jax.programs.expressions import Expr
 from coda_jax.runtime import InputError
+from coda_jax.scenes.articulated import Articulated
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.categories import tree
 from coda_jax.scenes.spec import AttributeFactor, ObjectAttributes, Placement, Role, SceneSpec, SpatialFactor, TaskFactor
-from coda_jax.sim.bucket import FIXTURE_GEOMS, Bucket
-from coda_jax.sim.compile import compile_scene
+from coda_jax.sim.compile import bucket_of, compile_scene
 from coda_jax.sim.render import Camera, render
 
 HEIGHT, WIDTH, COLUMNS = 120, 150, 10
 _SHOWN = 3  # number of the instance that stands for its category
 _WHERE_M = (0.55, -0.42)  # beside the workspace: the arm is out of the picture, the table is in it
 _YAW_RAD, _LONG_YAW_RAD = 0.6, 1.1  # what is longer along y is turned so that its length is seen
+_OPENING = 1 / 3
 _COLOURS = ("red", "green", "blue", "yellow", "orange", "purple")
 _LABEL, _GAP = 30, 4
 _BACKGROUND, _INK, _MUTED, _HELD_OUT = (255, 255, 255), (31, 41, 55), (107, 114, 128), (185, 28, 28)
 
 
 def scene_of(asset: Asset, colour: str) -> SceneSpec:
-    """A scene of this thing alone; nothing is asked of it."""
+    """A scene of this thing alone, a joint a third open; nothing is asked of it."""
+    joint = asset.articulation if isinstance(asset, Articulated) else None
     name, (x, y) = asset.category, _WHERE_M
     yaw = _LONG_YAW_RAD if asset.half_extent_m[1] > 1.2 * asset.half_extent_m[0] else _YAW_RAD
+    placement = Placement(name, (x, y, asset.half_extent_m[2]), yaw, "table", "table", 0.0, _OPENING if joint else None)
     return SceneSpec(
         TaskFactor("pick_place", f"put the {name} on the table", Expr("on", (name, "table")), (), (Role(name, "target"),)),
-        SpatialFactor("catalogue", (Placement(name, (x, y, asset.half_extent_m[2]), yaw, "table", "table", 0.0),)),
-        AttributeFactor((ObjectAttributes(name, asset.asset_id, 1.0, asset.mass_kg, asset.friction, colour),)),
+        SpatialFactor("catalogue", (placement,)),
+        AttributeFactor((ObjectAttributes(name, asset.asset_id, 1.0, asset.mass_kg, asset.friction, colour, joint),)),
     )
 
 
@@ -51,8 +54,8 @@ def _camera(asset: Asset) -> Camera:
 
 def tile(asset: Asset, catalogue: Catalogue, colour: str, height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
     """Picture of one asset, [height, width, 3] uint8."""
-    bucket = Bucket(2, FIXTURE_GEOMS)
-    scene = compile_scene(scene_of(asset, colour), catalogue, bucket)
+    spec = scene_of(asset, colour)
+    scene = compile_scene(spec, catalogue, bucket_of(spec, catalogue))
     return render(scene.model, scene.qpos[None], _camera(asset), height=height, width=width)[0]
 
 

@@ -13,7 +13,7 @@ from coda_jax.evaluation.records import read_records
 from coda_jax.evaluation.report import write_report
 from coda_jax.evaluation.terminal import duration, print_modes, print_rounds, print_suites
 from coda_jax.learning.encoders.minilm import weights_folder
-from coda_jax.loop import estimate, evaluation, parts, starting_memory
+from coda_jax.loop import estimate, evaluation, foreign_suites, parts, starting_memory
 from coda_jax.loop.run import Run, opened
 from coda_jax.loop.stages import next_stage, run_stage
 from coda_jax.loop.summary import summary_of
@@ -61,6 +61,8 @@ def finish(job: Run) -> None:
     write_summary(job.folder, summary)
     report = write_report(job.folder)
     print_suites(summary.suites, title=f"Success by suite, {config.evaluate.split} split")
+    if text := foreign_suites.describe(summary.robot, summary.within_reach):
+        print(text)
     changes = before_and_after(records, config.evaluate.split)
     if changes:
         several = len({row.family for row in changes}) > 1

@@ -10,7 +10,7 @@ from coda_jax.evaluation.metrics import METRICS, MetricsWriter, Summary, write_s
 from coda_jax.evaluation.records import read_records, records_name, tally
 from coda_jax.evaluation.report import write_report
 from coda_jax.evaluation.terminal import print_suites
-from coda_jax.loop import cloning, evaluation, guides, parts, requirements
+from coda_jax.loop import cloning, evaluation, foreign_suites, guides, parts, requirements
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.evaluated import Evaluated, SuiteDone
 from coda_jax.loop.journal import Commit, file_sha256, read_commits
@@ -97,7 +97,11 @@ def _evaluate(config: settings.Config, workdir: Path, folder: Path, commit: Comm
         compiles_per_round=[],
         sim_steps=sum(own.sim_steps for own in done.suites.values()),
         suites=tally(read_records(folder), config.evaluate.split),
+        robot=parts.robot_of(config).name,
+        within_reach=foreign_suites.within_reach(config),
     )
     write_summary(folder, summary)
     print_suites(summary.suites, title=f"Success by suite, {config.evaluate.split} split, {config.evaluate.executed} actions of each chunk")
+    if text := foreign_suites.describe(summary.robot, summary.within_reach):
+        print(text)
     print(f"report: {write_report(folder)}")

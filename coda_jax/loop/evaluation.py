@@ -183,7 +183,7 @@ def run_suite(
         if number in shown:
             scene, seed = result.episode.key
             film = f"videos/{suite}_{config.evaluate.split}_{moment}_{scene:03d}_{seed}.png"
-            films.write_film(folder / film, result, catalogue, sim.bucket, config.sim.threads)
+            films.write_film(folder / film, result, catalogue, sim.bucket, parts.robot_of(config), config.sim.threads)
         records.append(_record(config, suite, result, film, moment))
     write_records(folder, records)
     choices = policy_fn.choices.means() if isinstance(policy_fn, Guided) else {}

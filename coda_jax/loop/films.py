@@ -15,28 +15,29 @@ from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import bucket_of, compile_scene
 from coda_jax.sim.render import FRONT, Camera, render
+from coda_jax.sim.robot import Robot
 
 HEIGHT, WIDTH = 96, 128
 
 
 def picture(
-    spec: SceneSpec, catalogue: Catalogue, height: int = 192, width: int = 256, cameras: tuple[Camera, ...] = (FRONT,)
+    spec: SceneSpec, catalogue: Catalogue, robot: Robot, height: int = 192, width: int = 256, cameras: tuple[Camera, ...] = (FRONT,)
 ) -> Image.Image:
     """The scene before anything moved, one picture per camera side by side.
 
     Raises:
       SceneError: the scene cannot be compiled.
     """
-    scene = compile_scene(spec, catalogue, bucket_of(spec, catalogue))
+    scene = compile_scene(spec, catalogue, bucket_of(spec, catalogue), robot)
     frames = [render(scene.model, scene.qpos[None], camera, height=height, width=width)[0] for camera in cameras]
     return Image.fromarray(np.concatenate(frames, axis=1))
 
 
-def write_film(path: Path, result: Result, catalogue: Catalogue, bucket: Bucket, threads: int) -> None:
+def write_film(path: Path, result: Result, catalogue: Catalogue, bucket: Bucket, robot: Robot, threads: int) -> None:
     """The film strip of one finished rollout, with the furthest phase under each frame."""
     steps = pick_steps(result.steps)
     reached = phase_reached(result.predicates[:, : 1 + len(PHASES)])
-    scene = compile_scene(result.episode.spec, catalogue, bucket)
+    scene = compile_scene(result.episode.spec, catalogue, bucket, robot)
     frames = render(scene.model, result.qpos[steps], FRONT, height=HEIGHT, width=WIDTH, threads=threads)
     captions = [f"{step + 1} {reached[step]}" for step in steps]
     write_strip(path, film_strip(frames, captions, title=result.episode.spec.task.instruction, success=result.success))

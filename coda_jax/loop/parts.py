@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import jax
 
@@ -30,7 +32,11 @@ from coda_jax.sim.compile import SceneError, bucket_of
 from coda_jax.sim.demonstrate import NoiseSettings
 from coda_jax.sim.mjx_model import MJX_BUCKETS
 from coda_jax.sim.native import NativeSimulator
+from coda_jax.sim.own_robot import load
+from coda_jax.sim.own_robot.errors import RobotError
+from coda_jax.sim.panda import PANDA
 from coda_jax.sim.planner import PlannerSettings
+from coda_jax.sim.robot import Robot
 from coda_jax.sim.simulator import Simulator
 from coda_jax.sim.validity import ValiditySettings
 from coda_jax.types import FREE_SLOTS
@@ -59,8 +65,27 @@ def adapted(config: settings.Config, params: Params) -> Params:
     return lora.attach(params, chosen.rank, chosen.alpha, tuple(chosen.targets), key)
 
 
+def robot_of(config: settings.Config) -> Robot:
+    """Who acts: the Panda, or the robot of a record, which is read once in a process.
+
+    Raises:
+      InputError: the robot cannot be used.
+    """
+    if config.robot == settings.ROBOT:
+        return PANDA
+    try:
+        return _own_robot(Path(config.robot).resolve())
+    except RobotError as error:
+        raise InputError(f"config.robot: {error}") from error
+
+
+@functools.cache
+def _own_robot(record: Path) -> Robot:
+    return load.robot_of(record)
+
+
 def validity_of(config: settings.Config) -> ValiditySettings:
-    return settings.build(ValiditySettings, config.validity, worlds=config.sim.worlds, threads=config.sim.threads)
+    return settings.build(ValiditySettings, config.validity, worlds=config.sim.worlds, threads=config.sim.threads, robot=robot_of(config))
 
 
 def planner_of(config: settings.Config) -> PlannerSettings:
@@ -142,14 +167,15 @@ def common_bucket(specs: list[SceneSpec], catalogue: Catalogue) -> Bucket:
 
 
 def native_simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket) -> NativeSimulator:
-    return NativeSimulator(catalogue, bucket, config.sim.worlds, config.sim.threads)
+    return NativeSimulator(catalogue, bucket, config.sim.worlds, config.sim.threads, robot_of(config))
 
 
 def backend(config: settings.Config, bucket: Bucket) -> str:
-    """ "native" or "mjx": what ``sim.backend`` stands for on this machine and bucket."""
+    """ "native" or "mjx": what ``sim.backend`` stands for on this machine and bucket, with this robot."""
     if config.sim.backend != "auto":
         return config.sim.backend
-    return "mjx" if jax.default_backend() != "cpu" and bucket in MJX_BUCKETS else "native"
+    fast = jax.default_backend() != "cpu" and bucket in MJX_BUCKETS and config.robot == settings.ROBOT
+    return "mjx" if fast else "native"
 
 
 def simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket) -> Simulator:

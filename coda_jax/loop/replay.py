@@ -61,11 +61,11 @@ def run(folder: Path, episode_id: int, output: Path | None) -> None:
     episode, outcome = find(folder, episode_id)
     spec, catalogue = outcome.trial.spec, Catalogue.all()
     bucket = parts.training_bucket(config, Catalogue("train"))
-    sim = NativeSimulator(catalogue, bucket, 1, config.sim.threads)
+    sim = NativeSimulator(catalogue, bucket, 1, config.sim.threads, parts.robot_of(config))
     (trajectory,) = replay(sim, [(episode_of(spec, parts.horizon_of(config)(spec), outcome.trial.key), outcome.actions)])
     if trajectory.success != episode.success:
         print("the rollout ends otherwise here than where it was recorded: another backend or version of the simulator")
-    frames = render(compile_scene(spec, catalogue, bucket).model, trajectory.qpos, FRONT, height=HEIGHT, width=WIDTH)
+    frames = render(compile_scene(spec, catalogue, bucket, sim.robot).model, trajectory.qpos, FRONT, height=HEIGHT, width=WIDTH)
     path = output or folder / "videos" / f"episode_{episode_id}.webp"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

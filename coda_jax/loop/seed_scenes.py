@@ -142,5 +142,5 @@ def run(run: Run) -> dict:
 def _draw(run: Run, scenes: list[Scene]) -> None:
     for scene in scenes:
         name = f"videos/scene_{scene.spec.scene_id}.png"
-        write_strip(run.folder / name, films.picture(scene.spec, run.train))
+        write_strip(run.folder / name, films.picture(scene.spec, run.train, parts.robot_of(run.config)))
         run.metrics.write("scene", scene_id=scene.spec.scene_id, instruction=scene.spec.task.instruction, file=name)

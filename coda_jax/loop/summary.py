@@ -9,6 +9,7 @@ from typing import Any
 from coda_jax.evaluation.coverage import coverage_bits
 from coda_jax.evaluation.metrics import METRICS, Calibration, Coverage, Summary, Targeting, Verification, read_metrics
 from coda_jax.evaluation.records import EvalRecord, tally
+from coda_jax.loop import foreign_suites, parts
 from coda_jax.loop.run import Run
 from coda_jax.memory.rows import ControlTest, Mode
 from coda_jax.memory.store import Memory
@@ -36,6 +37,8 @@ def summary_of(run: Run, records: Sequence[EvalRecord]) -> Summary:
         run_coverage=coverage_of(rows, range(1, rounds + 1)) if rounds else None,
         verification=[verification_of(rows, number) for number in range(1, rounds + 1)],
         critic=calibrations(rows, rounds),
+        robot=parts.robot_of(run.config).name,
+        within_reach=foreign_suites.within_reach(run.config),
     )
 
 

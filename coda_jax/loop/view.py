@@ -80,7 +80,7 @@ def run(
             refuse_held_out(spec, Catalogue("train"))
         except HeldOutContent as error:
             print(f"not for training: {error}")
-        picture = films.picture(spec, catalogue, HEIGHT, WIDTH, (FRONT, WRIST))
+        picture = films.picture(spec, catalogue, parts.robot_of(config), HEIGHT, WIDTH, (FRONT, WRIST))
         own = workdir is not None and (workdir / folders.CONFIG_FILE).exists()
         path = output or (workdir / "videos" if own and workdir else PICTURES) / f"scene_{spec.scene_id}.png"
         try:

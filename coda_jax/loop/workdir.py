@@ -18,6 +18,8 @@ import coda_jax
 from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.runtime import InputError
+from coda_jax.sim.own_robot import record
+from coda_jax.sim.own_robot.errors import RobotError
 
 CONFIG_FILE = "config.json"
 PART_FILE = CONFIG_FILE + ".part"  # of a process that was killed at its start
@@ -97,7 +99,26 @@ def check(workdir: Path, config: settings.Config, free: tuple[str, ...] = ()) ->
         raise InputError(
             f"{workdir} belongs to another configuration (stored -> given):\n  {shown}\nChoose another --workdir, or set these back"
         )
+    if stored.get("robot") != robot_fingerprint(config):
+        raise InputError(
+            f"{workdir} belongs to another robot: {config.robot} or its model has changed since; restore the files, or choose another "
+            "--workdir"
+        )
     return True
+
+
+def robot_fingerprint(config: settings.Config) -> str | None:
+    """What tells whether a robot of one's own is still the same; None of our own.
+
+    Raises:
+      InputError: its record or its model cannot be read.
+    """
+    if config.robot == settings.ROBOT:
+        return None
+    try:
+        return record.fingerprint(Path(config.robot))
+    except RobotError as error:
+        raise InputError(f"config.robot: {error}") from error
 
 
 @contextlib.contextmanager
@@ -181,13 +202,14 @@ def open_run(workdir: Path, config: settings.Config) -> Iterator[Path]:
         if existed:
             _warn_of_versions(workdir)
         else:
-            record = {
+            made = {
                 "config": settings.to_dict(config),
+                "robot": robot_fingerprint(config),
                 "versions": runtime.versions(),
                 "git_revision": git_revision(),
                 "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             }
-            _write_atomically(workdir / CONFIG_FILE, json.dumps(record, indent=1) + "\n")
+            _write_atomically(workdir / CONFIG_FILE, json.dumps(made, indent=1) + "\n")
         try:
             yield workdir
         except InputError:

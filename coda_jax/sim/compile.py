@@ -20,10 +20,11 @@ from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.language import COLOURS
 from coda_jax.scenes.spec import ObjectAttributes, Placement, SceneSpec
 from coda_jax.sim import joint as joints
-from coda_jax.sim import panda
 from coda_jax.sim.bucket import BASE_GEOMS, FIXTURE_GEOMS, LINK_GEOMS, Bucket, smallest
 from coda_jax.sim.inertia import mass_distribution
 from coda_jax.sim.joint import Joint
+from coda_jax.sim.panda import PANDA
+from coda_jax.sim.robot import Robot
 from coda_jax.types import ARTICULATED_TOKEN, FIXTURE_SLOTS, FREE_SLOTS, TIMESTEP_S, TOKENS
 
 # Contact bits: (contype, conaffinity). Static things never meet each other, nor do the robot's own parts.
@@ -63,6 +64,7 @@ class CompiledScene:
     fixture_quat: np.ndarray  # [2, 4]
     present: np.ndarray  # [o] bool
     joint: Joint  # of the articulated object; one that does not move without it
+    robot: Robot
 
 
 def contact_sensors(bucket: Bucket) -> list[tuple[str, str, str]]:
@@ -81,7 +83,7 @@ def contact_sensors(bucket: Bucket) -> list[tuple[str, str, str]]:
 
 
 @functools.cache
-def template_xml(bucket: Bucket, finger: str = "box") -> str:
+def template_xml(bucket: Bucket, robot: Robot = PANDA) -> str:
     """MJCF of an empty bucket: the robot, a table top at z = 0, parked slots, contact sensors. Settings: docs/simulation.md."""
     xml = [
         f'<mujoco><compiler angle="radian"/><option timestep="{TIMESTEP_S}" integrator="implicitfast" cone="elliptic" '
@@ -94,7 +96,7 @@ def template_xml(bucket: Bucket, finger: str = "box") -> str:
         "</default><worldbody>"
         f'<geom name="table" type="plane" size="1.5 1.5 0.1" contype="{_STATIC[0]}" conaffinity="{_STATIC[1]}" rgba="0.72 0.62 0.52 1"/>'
     ]
-    xml.append(panda.arm_xml(finger))
+    xml.append(robot.bodies_xml)
     for i in range(FIXTURE_SLOTS):
         geoms = "".join(f'<geom name="f{i}_g{g}" class="slot"/>' for g in range(FIXTURE_GEOMS))
         xml.append(f'<body name="f{i}" pos="{PARKED_M[0]} {PARKED_M[1]} {PARKED_M[2]}">{geoms}</body>')
@@ -116,19 +118,19 @@ def template_xml(bucket: Bucket, finger: str = "box") -> str:
             f'<inertial pos="{_OFF_CENTRE_M[0]} 0 0" mass="0.1" diaginertia="1e-4 1e-4 1e-4"/>{link}</body></body>'
         )
     xml.append("</worldbody>")
-    xml.append(panda.actuator_xml())
+    xml.append(robot.actuators_xml)
     xml.append("<sensor>")
     xml += [f'<contact name="{name}" {a} {b} num="1" data="found"/>' for name, a, b in contact_sensors(bucket)]
     return "".join(xml) + "</sensor></mujoco>"
 
 
 @functools.cache
-def _template(bucket: Bucket, finger: str) -> mujoco.MjSpec:
+def _template(bucket: Bucket, robot: Robot) -> mujoco.MjSpec:
     # A world that diverges is flagged and counted; MuJoCo would also leave a MUJOCO_LOG.TXT in the user's folder.
     log = mujoco.MjLogConfig.get()
     log.logto_file = log.logto_console = False
     mujoco.MjLogConfig.set(log)
-    return mujoco.MjSpec.from_string(template_xml(bucket, finger))
+    return mujoco.MjSpec.from_string(template_xml(bucket, robot))
 
 
 def _quat_of_yaw(yaw_rad: float) -> tuple[float, float, float, float]:
@@ -203,14 +205,14 @@ def token_index(spec: SceneSpec, catalogue: Catalogue) -> dict[str, int]:
     return index
 
 
-def compile_scene(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, finger: str = "box") -> CompiledScene:
+def compile_scene(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, robot: Robot = PANDA) -> CompiledScene:
     """Build one scene in a bucket (about 1 ms).
 
     Raises:
       SceneError: the scene does not fit the bucket, names an unknown asset or colour, or MuJoCo refuses the model.
     """
     index = token_index(spec, catalogue)
-    template = _template(bucket, finger)
+    template = _template(bucket, robot)
     half_extent, cavity_pos, cavity_half = np.zeros((TOKENS, 3)), np.zeros((TOKENS, 3)), np.zeros((TOKENS, 3))
     present = np.zeros(TOKENS, bool)
     fixture_pos = np.tile(np.array(PARKED_M), (FIXTURE_SLOTS, 1))
@@ -271,13 +273,13 @@ def compile_scene(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, finger:
     except ValueError as error:
         raise SceneError(f"MuJoCo refused scene {spec.scene_id}: {error}") from error
     qpos = model.qpos0.copy()
-    qpos[:7] = panda.HOME_RAD
-    qpos[7:9] = panda.FINGER_TRAVEL_M
+    first = robot.coordinates
+    qpos[:first] = robot.home_command
     for token, pose in free_pose.items():
-        qpos[9 + 7 * token : 16 + 7 * token] = pose
+        qpos[first + 7 * token : first + 7 + 7 * token] = pose
     if bucket.articulated:
         qpos[-1] = jointed.start
-    return CompiledScene(spec, model, qpos, index, half_extent, cavity_pos, cavity_half, fixture_pos, fixture_quat, present, jointed)
+    return CompiledScene(spec, model, qpos, index, half_extent, cavity_pos, cavity_half, fixture_pos, fixture_quat, present, jointed, robot)
 
 
 def _put_articulated(

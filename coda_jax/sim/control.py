@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from coda_jax.sim import panda
+from coda_jax.sim.robot import FINGER_CLOSED_M, FINGER_TRAVEL_M, Robot, forward_kinematics
 from coda_jax.types import POSITION_SCALE_M, ROTATION_SCALE_RAD, SUBSTEPS
 
 DAMPING = 0.05
@@ -38,20 +38,20 @@ def rotation_error(target: Any, current: Any, xp: Any = np) -> Any:
     )
 
 
-def joint_targets(q: Any, action: Any, xp: Any = np) -> Any:
-    """Joint angles [b, 7] that reach the pose asked for by ``action`` [b, 7] from the measured ``q`` [b, 7].
+def joint_targets(robot: Robot, q: Any, action: Any, xp: Any = np) -> Any:
+    """Joint angles [b, dof] that reach the pose asked for by ``action`` [b, 7] from the measured ``q`` [b, dof].
 
     Nakamura & Hanafusa 1986 (damped least squares), with a pull towards the home posture in the null space.
     """
-    position, rotation, jacobian = panda.forward_kinematics(q, xp)
+    position, rotation, jacobian = forward_kinematics(robot, q, xp)
     goal_position = position + POSITION_SCALE_M * action[:, :3]
     goal_rotation = rotation_of(ROTATION_SCALE_RAD * action[:, 3:6], xp) @ rotation
-    lower, upper, home = (xp.asarray(v, dtype=q.dtype) for v in (panda.LOWER_RAD, panda.UPPER_RAD, panda.HOME_RAD))
+    lower, upper, home = (xp.asarray(v, dtype=q.dtype) for v in robot.limits)
     eye = DAMPING**2 * xp.eye(6, dtype=q.dtype)
     solution = q
     for iteration in range(ITERATIONS):
         if iteration:
-            position, rotation, jacobian = panda.forward_kinematics(solution, xp)
+            position, rotation, jacobian = forward_kinematics(robot, solution, xp)
         error = xp.concatenate([goal_position - position, rotation_error(goal_rotation, rotation, xp)], axis=1)
         transposed = xp.swapaxes(jacobian, 1, 2)
         posture = POSTURE_GAIN * (home - solution) if iteration == 0 else xp.zeros_like(solution)
@@ -61,15 +61,16 @@ def joint_targets(q: Any, action: Any, xp: Any = np) -> Any:
     return solution
 
 
-def control_ramp(q: Any, ctrl: Any, action: Any, xp: Any = np) -> Any:
-    """Actuator commands [b, SUBSTEPS, 9], ramped linearly from the present command ``ctrl`` [b, 9] to the new targets.
+def control_ramp(robot: Robot, q: Any, ctrl: Any, action: Any, xp: Any = np) -> Any:
+    """Actuator commands [b, SUBSTEPS, dof + 2], ramped linearly from the present command ``ctrl`` [b, dof + 2] to the new targets.
 
     The gripper entry of the action is a sign: above 0 closes, else opens. Actions are clipped to [-1, 1].
     """
     action = xp.clip(action, -1.0, 1.0)
-    arm = joint_targets(q, action, xp)
-    wish = xp.where(action[:, 6] > 0, panda.FINGER_CLOSED_M, panda.FINGER_TRAVEL_M)
-    finger = ctrl[:, 7] + xp.clip(wish - ctrl[:, 7], -FINGER_STEP_M, FINGER_STEP_M)
+    arm = joint_targets(robot, q, action, xp)
+    wish = xp.where(action[:, 6] > 0, FINGER_CLOSED_M, FINGER_TRAVEL_M)
+    now = ctrl[:, robot.dof]
+    finger = now + xp.clip(wish - now, -FINGER_STEP_M, FINGER_STEP_M)
     target = xp.concatenate([arm, finger[:, None], finger[:, None]], axis=1)
     weight = (xp.arange(1, SUBSTEPS + 1, dtype=q.dtype) / SUBSTEPS)[None, :, None]
     return ctrl[:, None, :] * (1 - weight) + target[:, None, :] * weight

@@ -19,10 +19,12 @@ from mujoco import mjx
 
 from coda_jax.programs import expressions
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.sim import mjx_model, panda
+from coda_jax.sim import mjx_model
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import SceneError
 from coda_jax.sim.control import control_ramp
+from coda_jax.sim.panda import PANDA
+from coda_jax.sim.robot import forward_kinematics
 from coda_jax.sim.simulator import Episode, SceneBatch
 from coda_jax.types import (
     ACTION_DIM,
@@ -40,7 +42,7 @@ from coda_jax.types import (
 )
 
 SETTLE_STEPS = 5  # control steps with the robot held at home before the first decision
-_ARM, _JOINTS = 7, 9  # arm joints; arm and finger joints, before the free bodies in qpos and qvel
+_ARM, _JOINTS = PANDA.dof, PANDA.coordinates  # arm joints; arm and finger joints, before the free bodies in qpos and qvel
 _FINGERS = (TOKENS + 1, TOKENS + 2)  # after tokens and table in the contact matrix
 _OTHER = TOKENS + 3
 
@@ -119,12 +121,12 @@ def _view(free: int, owner: Array, scenes: MjxScenes, data: Any, pos0: Array, qu
     static = jnp.zeros((b, FIXTURE_SLOTS, 3))
     pos = tokens(bodies[..., :3], constants["fixture_pos"])
     quat = tokens(bodies[..., 3:], constants["fixture_quat"], (1.0, 0.0, 0.0, 0.0))
-    ee_pos, ee_matrix, _ = panda.forward_kinematics(qpos[:, :_ARM], jnp)
+    ee_pos, ee_matrix, _ = forward_kinematics(PANDA, qpos[:, :_ARM], jnp)
     touching = _touching(owner, data)
     return WorldView(
         ee_pos=ee_pos,
         ee_quat=_quat_of_matrix(ee_matrix),
-        gripper_opening=qpos[:, 7] + qpos[:, 8],
+        gripper_opening=qpos[:, _ARM] + qpos[:, _ARM + 1],
         pos=pos,
         quat=quat,
         linvel=tokens(speeds[..., :3], static),
@@ -145,7 +147,7 @@ def _view(free: int, owner: Array, scenes: MjxScenes, data: Any, pos0: Array, qu
 
 def _control_step(shared: Any, fields: dict[str, Array], data: Any, action: Array, hold: Array) -> Any:
     """SUBSTEPS physics steps of every world under one action [b, 7], or under the present command where ``hold``."""
-    ramp = jnp.where(hold, data.ctrl[:, None], control_ramp(data.qpos[:, :_ARM], data.ctrl, action, jnp))
+    ramp = jnp.where(hold, data.ctrl[:, None], control_ramp(PANDA, data.qpos[:, :_ARM], data.ctrl, action, jnp))
 
     def substep(data, ctrl):
         def one(fields, data, ctrl):
@@ -249,7 +251,7 @@ class MjxSimulator:
         self._device = jax.local_devices()[0]
         model, self._shared = _shared(bucket)
         blank = mjx.make_data(model, impl="jax")
-        home = jnp.concatenate([jnp.asarray(panda.HOME_RAD, jnp.float32), jnp.full(2, panda.FINGER_TRAVEL_M)])
+        home = jnp.asarray(PANDA.home_command, jnp.float32)
         self._blank = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (worlds, *leaf.shape)), blank.replace(ctrl=home))
         self._owner = jnp.asarray(_geom_owner(model))
 

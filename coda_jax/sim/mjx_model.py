@@ -6,6 +6,7 @@ scene only fills in numbers. Slots that a scene leaves empty are shrunk and kept
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 
@@ -16,9 +17,11 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.bucket import FIXTURE_GEOMS, Bucket
 from coda_jax.sim.compile import HIDDEN_GROUP, CompiledScene, SceneError, compile_scene, scene_assets, template_xml
+from coda_jax.sim.panda import PANDA, arm_xml
 from coda_jax.types import FIXTURE_SLOTS
 
-FINGER = "capsule"  # two contacts with a box instead of four
+# Pads with two contacts with a box instead of four.
+ROBOT = dataclasses.replace(PANDA, bodies_xml=arm_xml("capsule"))
 # Shapes of each free slot, by bucket. A bucket outside this table has no MJX executable; fixture slots are boxes in all of them.
 MJX_BUCKETS: dict[Bucket, tuple[str, ...]] = {Bucket(2, 1): ("box",)}
 MAX_CONTACTS = 32  # deepest contacts kept in a world
@@ -67,7 +70,7 @@ def _slots(bucket: Bucket) -> tuple[str, ...]:
 def frame(bucket: Bucket) -> mujoco.MjModel:
     """The bucket's own model: all slots empty, shapes and contact bits as in every scene, no contact sensors (MJX has none by body)."""
     slots = _slots(bucket)
-    xml = re.sub("<sensor>.*</sensor>", "", template_xml(bucket, FINGER))
+    xml = re.sub("<sensor>.*</sensor>", "", template_xml(bucket, ROBOT))
     numeric = f'<custom><numeric name="max_contact_points" data="{MAX_CONTACTS}"/></custom>'
     spec = mujoco.MjSpec.from_string(xml.replace("</mujoco>", f"{numeric}</mujoco>"))
     # In float32 the elliptic cone of the native backend throws objects about as soon as two of them rest on the table (of 24 scenes
@@ -97,7 +100,7 @@ def scene_fields(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket) -> tuple
       SceneError: see ``require_fit`` and ``compile_scene``.
     """
     require_fit(spec, catalogue, bucket)
-    scene = compile_scene(spec, catalogue, bucket, FINGER)
+    scene = compile_scene(spec, catalogue, bucket, ROBOT)
     fields = {}
     for name in FIELDS:
         owner = scene.model
@@ -112,10 +115,10 @@ def scene_fields(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket) -> tuple
         fields["geom_rbound"][geom] = np.linalg.norm(EMPTY_SIZE_M)
         if scene.model.geom(geom).name.startswith("f"):
             fields["geom_pos"][geom] = (0.0, 0.0, ASIDE_M[2] + 20.0 + k)
-    qpos = np.array(scene.qpos, np.float32)
+    qpos, first = np.array(scene.qpos, np.float32), ROBOT.coordinates
     for slot in range(bucket.free):
         if not scene.present[slot]:
-            qpos[9 + 7 * slot : 12 + 7 * slot] = (ASIDE_M[0] + slot, ASIDE_M[1], ASIDE_M[2])
+            qpos[first + 7 * slot : first + 3 + 7 * slot] = (ASIDE_M[0] + slot, ASIDE_M[1], ASIDE_M[2])
     return scene, fields, qpos
 
 

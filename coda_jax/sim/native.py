@@ -12,9 +12,11 @@ import numpy as np
 
 from coda_jax.programs import expressions
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.sim import control, panda
+from coda_jax.sim import control
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import CompiledScene, SceneError, compile_scene
+from coda_jax.sim.panda import PANDA
+from coda_jax.sim.robot import Robot
 from coda_jax.sim.simulator import Episode, SceneBatch
 from coda_jax.sim.state import ViewBuilder
 from coda_jax.types import HEALTH_NAN, HEALTH_OVERFLOW, MOVING_FIELDS, SUBSTEPS, Array, ChunkTrace, SimState, WorldView
@@ -40,11 +42,11 @@ class NativeSimulator:
     """Simulator Protocol on ``mujoco.batch.Batch``.
 
     Args:
-      catalogue: assets by id. bucket: structure of every scene. worlds: W. threads: 0 uses every core.
+      catalogue: assets by id. bucket: structure of every scene. worlds: W. threads: 0 uses every core. robot: who acts in them.
     """
 
-    def __init__(self, catalogue: Catalogue, bucket: Bucket, worlds: int, threads: int = 0):
-        self.catalogue, self.bucket, self.worlds = catalogue, bucket, worlds
+    def __init__(self, catalogue: Catalogue, bucket: Bucket, worlds: int, threads: int = 0, robot: Robot = PANDA):
+        self.catalogue, self.bucket, self.worlds, self.robot = catalogue, bucket, worlds, robot
         self.physics_steps = 0  # counted over the life of the simulator, worlds times substeps
         self._threads = threads
         self._batch: mujoco.batch.Batch | None = None
@@ -112,7 +114,7 @@ class NativeSimulator:
             if len(ids):
                 active[ids, i] = True
                 clipped[ids] += (np.abs(chunk[ids, i]) > 1.0 + 1e-6).sum(1, dtype=np.int32)
-                command = control.control_ramp(simulation.qpos[ids, :7], simulation.ctrl[ids], chunk[ids, i])
+                command = control.control_ramp(self.robot, simulation.qpos[ids, : self.robot.dof], simulation.ctrl[ids], chunk[ids, i])
                 health[ids] |= self._advance(ids, command)
                 step = view.control_step.copy()
                 step[ids] += 1
@@ -146,7 +148,7 @@ class NativeSimulator:
         if key not in self._scenes:
             if len(self._scenes) >= 8 * self.worlds:  # bound the memory of long runs; a scene compiles again in a millisecond
                 self._scenes.pop(next(iter(self._scenes)))
-            self._scenes[key] = compile_scene(episode.spec, self.catalogue, self.bucket)
+            self._scenes[key] = compile_scene(episode.spec, self.catalogue, self.bucket, self.robot)
             option = self._scenes[key].model.opt
             # A state that diverges is evidence: keep it, where MuJoCo would silently reset it.
             option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
@@ -217,7 +219,7 @@ class NativeSimulator:
             simulation.qpos[ids] = np.stack([batch.models[r].qpos for r in ids])
             simulation.qvel[ids] = 0.0
             simulation.qacc_warmstart[ids] = 0.0
-            simulation.ctrl[ids] = (*panda.HOME_RAD, panda.FINGER_TRAVEL_M, panda.FINGER_TRAVEL_M)
+            simulation.ctrl[ids] = self.robot.home_command
             simulation.time[ids] = 0.0
             simulation.step(ids, nstep=SETTLE_STEPS)
             self.physics_steps += len(ids) * SETTLE_STEPS

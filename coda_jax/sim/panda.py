@@ -1,4 +1,4 @@
-"""A Franka Panda of our own: kinematic facts, its MJCF, and batched forward kinematics with Jacobian for numpy or jax.numpy.
+"""A Franka Panda of our own, the robot of the frozen suites: kinematic facts and its MJCF.
 
 Link frames, ranges and masses are the robot's published figures; inertias are those of solid cylinders of the links' size and mass,
 which is close enough for a gravity-compensated, position-controlled arm.
@@ -7,17 +7,16 @@ which is close enough for a gravity-compensated, position-controlled arm.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
-# Start of every episode: the grip point at (0.45, 0, 0.25) m, pointing down, the jaws closing along the base's x axis.
+from coda_jax.sim.robot import FINGER_CLOSED_M, FINGER_TRAVEL_M, Matrix, Robot
+
 HOME_RAD = np.array([0.0, -0.18483314, 0.0, -2.49674039, 0.0, 2.31190726, -math.pi / 4])
 LOWER_RAD = np.array([-2.8973, -1.7628, -2.8973, -3.0718, -2.8973, -0.0175, -2.8973])
 UPPER_RAD = np.array([2.8973, 1.7628, 2.8973, -0.0698, 2.8973, 3.7525, 2.8973])
 STIFFNESS = np.array([4500.0, 4500.0, 3500.0, 3500.0, 2000.0, 2000.0, 2000.0])  # N m / rad
-FINGER_TRAVEL_M = 0.04  # each finger
-FINGER_CLOSED_M = -0.01  # commanded beyond contact, so that thin things are held too
 GRIP_POINT_M = 0.1034  # from the hand frame along the approach axis
 FINGER_FRAME_M = 0.0584
 PAD_HALF_M = (0.010, 0.004, 0.0195)  # width, thickness and length of a finger pad
@@ -51,53 +50,17 @@ _SHAPES = (
 )
 
 
-def _matrix(quat: tuple[float, ...]) -> np.ndarray:
+def _matrix(quat: tuple[float, ...]) -> Matrix:
     w, x, y, z = quat
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
+    return (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
     )
 
 
-_ROTATIONS = np.stack([_matrix(q) for _, q in _FRAMES])
-_TRANSLATIONS = np.array([t for t, _ in _FRAMES])
-_TOOL_ROTATION = _matrix(_HAND[1])
-_TOOL_TRANSLATION = np.array([0.0, 0.0, 0.107 + GRIP_POINT_M])
-
-
-def forward_kinematics(q: Any, xp: Any = np) -> tuple[Any, Any, Any]:
-    """Grip-point pose and geometric Jacobian.
-
-    Args:
-      q: [b, 7] joint angles, rad. xp: numpy or jax.numpy.
-
-    Returns:
-      position [b, 3] m, rotation [b, 3, 3], Jacobian [b, 6, 7] (linear rows first, base frame).
-    """
-    b = q.shape[0]
-    rotation = xp.broadcast_to(xp.eye(3, dtype=q.dtype), (b, 3, 3))
-    position = xp.zeros((b, 3), dtype=q.dtype)
-    axes, origins = [], []
-    for i in range(7):
-        position = position + rotation @ xp.asarray(_TRANSLATIONS[i], dtype=q.dtype)
-        rotation = rotation @ xp.asarray(_ROTATIONS[i], dtype=q.dtype)
-        axes.append(rotation[:, :, 2])
-        origins.append(position)
-        c, s = xp.cos(q[:, i])[:, None], xp.sin(q[:, i])[:, None]
-        x, y = rotation[:, :, 0], rotation[:, :, 1]
-        rotation = xp.stack([c * x + s * y, c * y - s * x, rotation[:, :, 2]], axis=2)
-    position = position + rotation @ xp.asarray(_TOOL_TRANSLATION, dtype=q.dtype)
-    rotation = rotation @ xp.asarray(_TOOL_ROTATION, dtype=q.dtype)
-    axis = xp.stack(axes, axis=1)  # [b, 7, 3]
-    arm = position[:, None, :] - xp.stack(origins, axis=1)
-    jacobian = xp.concatenate([xp.swapaxes(xp.cross(axis, arm), 1, 2), xp.swapaxes(axis, 1, 2)], axis=1)
-    return position, rotation, jacobian
-
-
-def _numbers(values: Any) -> str:
+def numbers(values: Iterable[float]) -> str:
+    """As MJCF has them, with nine digits."""
     return " ".join(f"{float(v):.9g}" for v in values)
 
 
@@ -108,7 +71,7 @@ def _inertial(i: int) -> str:
     along = mass * radius**2 / 2
     diagonal = np.full(3, across)
     diagonal[int(np.argmax(np.abs(end - start)))] = along
-    return f'<inertial pos="{_numbers((start + end) / 2)}" mass="{mass}" diaginertia="{_numbers(diagonal)}"/>'
+    return f'<inertial pos="{numbers((start + end) / 2)}" mass="{mass}" diaginertia="{numbers(diagonal)}"/>'
 
 
 def arm_xml(finger: str = "box") -> str:
@@ -117,20 +80,20 @@ def arm_xml(finger: str = "box") -> str:
     for i, (translation, quat) in enumerate(_FRAMES):
         start, end, radius = _SHAPES[i]
         xml.append(
-            f'<body name="link{i + 1}" pos="{_numbers(translation)}" quat="{_numbers(quat)}" gravcomp="1">{_inertial(i)}'
+            f'<body name="link{i + 1}" pos="{numbers(translation)}" quat="{numbers(quat)}" gravcomp="1">{_inertial(i)}'
             f'<joint name="joint{i + 1}" axis="0 0 1" range="{LOWER_RAD[i]} {UPPER_RAD[i]}" armature="0.1"/>'
-            f'<geom class="visual" type="capsule" size="{radius}" fromto="{_numbers(start + end)}"/>'
+            f'<geom class="visual" type="capsule" size="{radius}" fromto="{numbers(start + end)}"/>'
         )
     xml.append(
-        f'<body name="hand" pos="{_numbers(_HAND[0])}" quat="{_numbers(_HAND[1])}" gravcomp="1">'
+        f'<body name="hand" pos="{numbers(_HAND[0])}" quat="{numbers(_HAND[1])}" gravcomp="1">'
         '<inertial pos="0 0 0.04" mass="0.73" diaginertia="0.0025 0.0008 0.0025"/>'
-        f'<geom name="palm" class="robot" type="box" size="{_numbers(PALM_HALF_M)}" pos="0 0 {PALM_Z_M}"/>'
+        f'<geom name="palm" class="robot" type="box" size="{numbers(PALM_HALF_M)}" pos="0 0 {PALM_Z_M}"/>'
         f'<site name="grip" pos="0 0 {GRIP_POINT_M}"/>'
     )
     _, thickness, length = PAD_HALF_M
     for side, sign in (("left", 1), ("right", -1)):
         if finger == "box":
-            pad = f'type="box" size="{_numbers(PAD_HALF_M)}" pos="0 {sign * thickness} {PAD_Z_M}"'
+            pad = f'type="box" size="{numbers(PAD_HALF_M)}" pos="0 {sign * thickness} {PAD_Z_M}"'
         else:
             pad = f'type="capsule" size="{thickness * 2} {length - thickness}" pos="0 {sign * thickness * 2} {PAD_Z_M}"'
         xml.append(
@@ -149,9 +112,27 @@ def actuator_xml() -> str:
         f'ctrlrange="{LOWER_RAD[i]} {UPPER_RAD[i]}"/>'
         for i in range(7)
     )
-    fingers = "".join(
+    return f"<actuator>{arm}{finger_servos()}</actuator>"
+
+
+def finger_servos() -> str:
+    """Two position servos with at most 20 N each, of every robot."""
+    return "".join(
         f'<position name="finger_{side}" joint="finger_{side}" kp="350" kv="40" forcerange="-20 20" '
         f'ctrlrange="{FINGER_CLOSED_M} {FINGER_TRAVEL_M}"/>'
         for side in ("left", "right")
     )
-    return f"<actuator>{arm}{fingers}</actuator>"
+
+
+PANDA = Robot(
+    name="panda",
+    home_rad=tuple(HOME_RAD.tolist()),
+    lower_rad=tuple(LOWER_RAD.tolist()),
+    upper_rad=tuple(UPPER_RAD.tolist()),
+    translations=tuple(t for t, _ in _FRAMES),
+    rotations=tuple(_matrix(q) for _, q in _FRAMES),
+    tool_translation=(0.0, 0.0, _HAND[0][2] + GRIP_POINT_M),
+    tool_rotation=_matrix(_HAND[1]),
+    bodies_xml=arm_xml(),
+    actuators_xml=actuator_xml(),
+)

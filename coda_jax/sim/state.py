@@ -12,8 +12,6 @@ from coda_jax.sim.compile import CompiledScene, contact_sensors
 from coda_jax.sim.joint import JointReader
 from coda_jax.types import ARTICULATED_TOKEN, FIXTURE_SLOTS, FREE_SLOTS, TOKENS, Array, WorldView
 
-ARM_Q = 9  # seven joints and two fingers come first in qpos and qvel
-
 
 def rotation_matrices(quat: Array) -> Array:
     """[..., 3, 3] of wxyz quaternions [..., 4]."""
@@ -70,7 +68,7 @@ class ViewBuilder:
     """Builds WorldViews of one batch; holds what does not change while its scenes stay."""
 
     def __init__(self, bucket: Bucket, scenes: Sequence[CompiledScene]):
-        self.bucket = bucket
+        self.bucket, self._first = bucket, scenes[0].robot.coordinates  # of a free body, after arm and fingers
         self._half_extent = np.stack([s.half_extent for s in scenes]).astype(np.float32)
         self._cavity_pos = np.stack([s.cavity_pos for s in scenes]).astype(np.float32)
         self._cavity_half = np.stack([s.cavity_half for s in scenes]).astype(np.float32)
@@ -83,12 +81,12 @@ class ViewBuilder:
 
     def build(self, qpos, qvel, sensordata, ee_pos, ee_quat, control_step, start: WorldView | None) -> WorldView:
         """The view of a moment; ``start`` is the view at the reset, whose poses become pos0 and quat0 (None: this is the reset)."""
-        b, n = qpos.shape[0], self.bucket.free
+        b, n, first = qpos.shape[0], self.bucket.free, self._first
         pos, quat = np.zeros((b, TOKENS, 3)), np.zeros((b, TOKENS, 4))
         quat[:, :, 0] = 1.0
         linvel, angvel = np.zeros((b, TOKENS, 3)), np.zeros((b, TOKENS, 3))
-        free_q = qpos[:, ARM_Q : ARM_Q + 7 * n].reshape(b, n, 7)
-        free_v = qvel[:, ARM_Q : ARM_Q + 6 * n].reshape(b, n, 6)
+        free_q = qpos[:, first : first + 7 * n].reshape(b, n, 7)
+        free_v = qvel[:, first : first + 6 * n].reshape(b, n, 6)
         pos[:, :n], quat[:, :n], linvel[:, :n] = free_q[:, :, :3], free_q[:, :, 3:], free_v[:, :, :3]
         # A free joint's angular velocity is given in the body's frame.
         angvel[:, :n] = (rotation_matrices(free_q[:, :, 3:]) @ free_v[:, :, 3:, None])[..., 0]
@@ -107,7 +105,7 @@ class ViewBuilder:
         return WorldView(
             ee_pos=ee_pos.astype(np.float32),
             ee_quat=ee_quat.astype(np.float32),
-            gripper_opening=(qpos[:, 7] + qpos[:, 8]).astype(np.float32),
+            gripper_opening=(qpos[:, first - 2] + qpos[:, first - 1]).astype(np.float32),
             pos=pos,
             quat=quat,
             linvel=linvel.astype(np.float32),

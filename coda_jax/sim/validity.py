@@ -53,7 +53,7 @@ def check(specs: Sequence[SceneSpec], catalogue: Catalogue, settings: ValiditySe
         try:
             bucket = bucket_of(spec, catalogue)
             assets = dict(zip(spec.object_ids, scene_assets(spec, catalogue), strict=True))
-            job = _Job(compile_scene(spec, catalogue, bucket), assets, found[i])
+            job = _Job(compile_scene(spec, catalogue, bucket, settings.robot), assets, found[i])
         except SceneError as error:
             found[i].append(Failure("compile", "", "", 0.0, "", str(error)))
             continue

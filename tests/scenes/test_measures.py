@@ -15,6 +15,7 @@ from coda_jax.scenes.measures import MEASURES, measure
 from coda_jax.scenes.spec import FACTORS
 from coda_jax.scenes.tabletop import HOME_JAW_RAD, Tabletop, moved, raised, turned
 from coda_jax.sim import panda
+from coda_jax.sim.robot import forward_kinematics
 
 SPEC = sample_spec(Catalogue("train"), "pick_place", "id", "train", 0)
 GOAL = read_goal(SPEC)
@@ -30,7 +31,7 @@ def test_every_measure_is_a_finite_number_of_a_factor():
 
 
 def test_the_home_posture_is_the_arm_s():
-    _, rotation, _ = panda.forward_kinematics(np.array(panda.HOME_RAD)[None])
+    _, rotation, _ = forward_kinematics(panda.PANDA, np.array(panda.HOME_RAD)[None])
     x, y, _ = rotation[0, :, 1]  # the hand's y axis: the line between the pads
     assert math.atan2(y, x) == pytest.approx(HOME_JAW_RAD, abs=1e-6)
 

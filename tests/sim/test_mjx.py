@@ -61,12 +61,12 @@ def native_simulator(monkeypatch, cone: int) -> NativeSimulator:
     """The native backend with MJX's capsule fingers."""
 
     def compile_with(*args):
-        compiled = compile_scene(*args, finger=mjx_model.FINGER)
+        compiled = compile_scene(*args)
         compiled.model.opt.cone = cone
         return compiled
 
     monkeypatch.setattr(native, "compile_scene", compile_with)
-    return NativeSimulator(CATALOGUE, BUCKET, WORLDS, threads=1)
+    return NativeSimulator(CATALOGUE, BUCKET, WORLDS, threads=1, robot=mjx_model.ROBOT)
 
 
 def _towards(view, goal, closed: bool) -> np.ndarray:

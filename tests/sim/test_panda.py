@@ -7,6 +7,7 @@ import pytest
 from coda_jax.sim import panda
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import template_xml
+from coda_jax.sim.robot import forward_kinematics
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def _random_joints(n):
 
 def test_pose_and_jacobian_match_mujoco(model):
     q = _random_joints(50)
-    position, rotation, jacobian = panda.forward_kinematics(q)
+    position, rotation, jacobian = forward_kinematics(panda.PANDA, q)
     data, site = mujoco.MjData(model), model.site("grip").id
     linear, angular = np.zeros((3, model.nv)), np.zeros((3, model.nv))
     for i, joints in enumerate(q):
@@ -35,7 +36,7 @@ def test_pose_and_jacobian_match_mujoco(model):
 
 
 def test_home_points_down_with_the_jaws_along_x():
-    position, rotation, _ = panda.forward_kinematics(panda.HOME_RAD[None])
+    position, rotation, _ = forward_kinematics(panda.PANDA, panda.HOME_RAD[None])
     np.testing.assert_allclose(position[0], (0.45, 0.0, 0.25), atol=1e-6)
     np.testing.assert_allclose(rotation[0, :, 2], (0, 0, -1), atol=1e-6)  # approach axis
     np.testing.assert_allclose(np.abs(rotation[0, :, 1]), (1, 0, 0), atol=1e-6)  # the fingers slide along the hand's y

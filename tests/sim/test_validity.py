@@ -14,10 +14,11 @@ from coda_jax.scenes.fit import fits
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.sim import panda
 from coda_jax.sim.bucket import Bucket
-from coda_jax.sim.checks.reach import inverse_kinematics, top_down
 from coda_jax.sim.checks.record import CHECKS, Failure, ValiditySettings
 from coda_jax.sim.checks.settle import settled_view
 from coda_jax.sim.compile import compile_scene
+from coda_jax.sim.inverse import inverse_kinematics, top_down
+from coda_jax.sim.robot import forward_kinematics
 from coda_jax.sim.validity import check
 from coda_jax.types import FREE_SLOTS
 from tests.sim.tabletop import BALL, BLOCK, BOARD, CAN, CATALOGUE, Thing, height, scene
@@ -270,8 +271,8 @@ def test_generated_scenes_are_valid(suite, split):
 def test_solutions_of_the_arm_are_solutions():
     points = np.array([(0.5, 0.1, 0.05), (0.35, -0.25, 0.2), (0.6, 0.2, 0.02), (1.2, 0.0, 0.1)])
     rotation = top_down(np.array([0.3, -0.8, 1.2, 0.0]))
-    q, off, turned = inverse_kinematics(points, rotation)
-    position, reached, _ = panda.forward_kinematics(q)
+    q, off, turned = inverse_kinematics(panda.PANDA, points, rotation)
+    position, reached, _ = forward_kinematics(panda.PANDA, q)
     assert (q >= panda.LOWER_RAD).all() and (q <= panda.UPPER_RAD).all()
     np.testing.assert_allclose(position[:3], points[:3], atol=2e-3)
     np.testing.assert_allclose(reached[:3], rotation[:3], atol=5e-3)

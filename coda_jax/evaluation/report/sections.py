@@ -70,6 +70,9 @@ def suites(run: RunData) -> str:
         body.append(f"<h3>{escape(family)}</h3>" + key)
         body.append(charts.bar_chart(groups, f"success by suite, {family}") + markup.table(header, rows, 1))
     note = "One rollout for each suite scene and seed. Ranges are 95 %: Wilson's or, where a scene has several rollouts, over scenes."
+    if reach := [t for by_suite in run.summary.within_reach.values() for t in by_suite.values()]:
+        within, of = sum(t.k for t in reach), sum(t.n for t in reach)
+        note += f" The suites were certified with another robot: {run.summary.robot} reaches {within} of their {of} scenes, and all count."
     if run.changes:
         note += " The change is paired scene by scene; where its interval holds 0, nothing is shown to have changed."
     return markup.section("Success by suite", note, "".join(body))

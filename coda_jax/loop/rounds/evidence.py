@@ -124,7 +124,7 @@ def _write(run: Run, file: str, trajectory: Trajectory, closest: int | None) -> 
     if closest is not None:
         steps = np.union1d(steps, [min(closest, len(trajectory.qpos)) - 1])
     spec = trajectory.episode.spec
-    scene = compile_scene(spec, run.everything, parts.training_bucket(run.config, run.train))
+    scene = compile_scene(spec, run.everything, parts.training_bucket(run.config, run.train), parts.robot_of(run.config))
     frames = render(scene.model, trajectory.qpos[steps], FRONT, height=films.HEIGHT, width=films.WIDTH, threads=run.config.sim.threads)
     captions = [f"{step + 1} closest" if step + 1 == closest else f"{step + 1}" for step in steps]
     write_strip(Path(run.folder / file), film_strip(frames, captions, title=spec.task.instruction, success=trajectory.success))
@@ -146,7 +146,9 @@ def draw_environments(run: Run, round_number: int, proposals: Sequence[Proposal]
     for proposal in pictured(proposals, run.config.scenes.pictures // 2):
         made, mode = proposal.made, proposal.mode
         assert mode is not None, "chosen for having one"
-        both = [np.asarray(films.picture(spec, run.train, _HEIGHT, _WIDTH)) for spec in (made.base.spec, made.spec)]
+        both = [
+            np.asarray(films.picture(spec, run.train, parts.robot_of(run.config), _HEIGHT, _WIDTH)) for spec in (made.base.spec, made.spec)
+        ]
         between = np.full((both[0].shape[0], _GAP, 3), 255, np.uint8)
         file = f"videos/r{round_number:02d}_scene_{made.spec.scene_id}.png"
         write_strip(run.folder / file, Image.fromarray(np.concatenate([both[0], between, both[1]], axis=1)))

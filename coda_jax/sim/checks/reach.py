@@ -18,51 +18,13 @@ from coda_jax.scenes.families.steps import after
 from coda_jax.scenes.fixes import Fix, first_move, fixed, inward, stands_clear
 from coda_jax.scenes.placement import footprint, free_grasps, gap
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.sim import control, panda
 from coda_jax.sim.checks.record import Failure, ValiditySettings
+from coda_jax.sim.inverse import inverse_kinematics, top_down
 
-_ITERATIONS = 40
-_DAMPING = 0.05
-_SOLVED = 1e-3  # m and rad
-_LONGEST_STEP_RAD = 0.3
 _DROP_M = 0.005  # release height above the resting pose
 _ROOM_M = 0.03  # that messages ask for round a hand
 _TURNS_RAD = (0.4, -0.4, 0.8, -0.8, 1.2, -1.2)
 _ABOVE_M = 0.05  # the way down to a waypoint starts this far above it
-
-
-def top_down(yaw_rad: np.ndarray) -> np.ndarray:
-    """[n, 3, 3] hand orientations that point down with the jaws closing along ``yaw_rad`` [n] (base frame)."""
-    c, s, zero = np.cos(yaw_rad), np.sin(yaw_rad), np.zeros_like(yaw_rad)
-    return np.stack([np.stack([-s, c, zero], 1), np.stack([c, s, zero], 1), np.stack([zero, zero, zero - 1], 1)], 1)
-
-
-def inverse_kinematics(position: np.ndarray, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Joint angles within the limits that bring the grip point to each pose, by damped least squares from the home posture.
-
-    Args:
-      position: [n, 3] m. rotation: [n, 3, 3].
-
-    Returns:
-      q [n, 7] rad, position error [n] m, rotation error [n] rad (sine of the angle) of what was reached.
-    """
-    q = np.tile(panda.HOME_RAD, (len(position), 1))
-    q[:, 0] = np.arctan2(position[:, 1], position[:, 0])
-    eye = _DAMPING**2 * np.eye(6)
-    open_rows = np.arange(len(q))  # solved ones are left alone
-    for _ in range(_ITERATIONS):
-        at, turned, jacobian = panda.forward_kinematics(q[open_rows])
-        error = np.concatenate([position[open_rows] - at, control.rotation_error(rotation[open_rows], turned)], 1)
-        unsolved = np.abs(error).max(axis=1, initial=0.0) > _SOLVED
-        open_rows, error, jacobian = open_rows[unsolved], error[unsolved], jacobian[unsolved]
-        if not len(open_rows):
-            break
-        transposed = jacobian.swapaxes(1, 2)
-        step = (transposed @ np.linalg.solve(jacobian @ transposed + eye, error[:, :, None]))[..., 0]
-        step = np.clip(step, -_LONGEST_STEP_RAD, _LONGEST_STEP_RAD)
-        q[open_rows] = np.clip(q[open_rows] + step, panda.LOWER_RAD, panda.UPPER_RAD)
-    at, turned, _ = panda.forward_kinematics(q)
-    return q, np.linalg.norm(position - at, axis=1), np.linalg.norm(control.rotation_error(rotation, turned), axis=1)
 
 
 Waypoint = tuple[float, float, float, float]
@@ -197,7 +159,7 @@ def _misses(specs: Sequence[SceneSpec], assets: Sequence[Mapping[str, Asset]], s
         for x, y, z, yaw in itertools.chain(q.at_grasp, *q.at_release):
             rows += [(x, y, z + up, yaw + turn) for turn in (0.0, math.pi) for up in (0.0, _ABOVE_M)]
     points = np.array(rows).reshape(-1, 4)
-    _, off, turned = inverse_kinematics(points[:, :3], top_down(points[:, 3]))
+    _, off, turned = inverse_kinematics(settings.robot, points[:, :3], top_down(points[:, 3]))
     # [waypoint, turn]: both the point and the one above it must be reached
     solved = np.logical_and(off < settings.reach_m, turned < settings.reach_rad).reshape(-1, 2, 2)
     solved = np.all(solved, axis=2)

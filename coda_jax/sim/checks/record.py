@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from coda_jax.scenes.fixes import Fix
+from coda_jax.sim.panda import PANDA
+from coda_jax.sim.robot import Robot
 
 CHECKS = ("compile", "names", "workspace", "table", "scale", "joint", "penetration", "reach", "settle", "success")
 
@@ -38,6 +40,7 @@ class ValiditySettings:
     settle_opening: share of its range by which a joint may creep.
     density_kg_m3, scale, longest_m (longest side of a free object): plausible ranges. jaw_m: widest grasp the jaws take.
     workspace_x_m, workspace_y_m: where centres may stand. reach_m, reach_rad: largest error of the arm's solution at a waypoint.
+    robot: whose reach counts.
     """
 
     worlds: int
@@ -57,3 +60,4 @@ class ValiditySettings:
     workspace_y_m: tuple[float, float]
     reach_m: float
     reach_rad: float
+    robot: Robot = PANDA

@@ -17,7 +17,6 @@ from coda_jax.scenes.fixes import Fix, first_move
 from coda_jax.scenes.placement import gap
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.tabletop import Tabletop
-from coda_jax.sim import panda
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.checks.record import Failure, ValiditySettings
 from coda_jax.sim.compile import CompiledScene
@@ -39,7 +38,7 @@ def settled_view(bucket: Bucket, scenes: Sequence[CompiledScene], settings: Vali
     sensors, sites, orientation = batch.bind("sensordata"), batch.bind("site_xpos"), batch.bind("xquat")
     batch.set_models([s.model for s in full])
     batch.qpos[:] = np.stack([s.qpos for s in full])
-    batch.ctrl[:] = (*panda.HOME_RAD, panda.FINGER_TRAVEL_M, panda.FINGER_TRAVEL_M)
+    batch.ctrl[:] = scenes[0].robot.home_command
     batch.step(np.arange(n), nstep=round(settings.settle_s / TIMESTEP_S))
     batch.forward(stage=mujoco.mjtStage.mjSTAGE_POS)
     qpos, qvel = np.array(batch.qpos), np.array(batch.qvel)

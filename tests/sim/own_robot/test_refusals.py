@@ -1,0 +1,210 @@
+"""Models that nobody should simulate: each is refused in one sentence that names the part and says what to change."""
+
+import json
+
+import numpy as np
+import pytest
+
+from coda_jax.sim.own_robot import text
+from coda_jax.sim.own_robot.errors import RobotError
+from coda_jax.sim.own_robot.load import robot_from_mjcf, robot_of
+from coda_jax.sim.own_robot.record import fingerprint, read_record
+from tests.sim.own_robot.arms import EXAMPLE, EXAMPLE_PARTS
+
+XML = EXAMPLE.read_text()
+RECORD = json.loads(EXAMPLE.with_suffix(".json").read_text())
+PAN = '<joint name="pan" axis="0 0 1"/>'
+END = "</mujoco>"
+
+
+def refused(tmp_path, xml: str, **parts) -> str:
+    path = tmp_path / "arm.xml"
+    path.write_text(xml)
+    with pytest.raises(RobotError) as error:
+        robot_from_mjcf(path, **EXAMPLE_PARTS | parts)
+    message = str(error.value)
+    assert "\n" not in message and len(message) < 400 and ":" in message  # what is wrong: what to change
+    return message
+
+
+# what is replaced in the example, by what, and what the refusal says; none of these gets as far as MuJoCo
+TEXTS = {
+    "entity": (
+        '<mujoco model="six_joint_arm">', '<!DOCTYPE m [<!ENTITY a "aaaa">]><mujoco model="six_joint_arm">',
+        "remove the declaration",
+    ),
+    "not xml": (END, "", "is no XML"),
+    "urdf": ("mujoco", "robot", "convert the model to MJCF"),
+    "include": (END, '<include file="/etc/passwd"/></mujoco>', "includes another file"),
+    "nested include": (PAN, f'{PAN}<include file="more.xml"/>', "includes another file"),
+    "plugin": (END, '<extension><plugin plugin="mujoco.sdf.bolt"/></extension></mujoco>', "<extension> cannot be part"),
+    "plugin of a body": (PAN, f'{PAN}<plugin plugin="x"/>', "<plugin> within <body>"),
+    "composite": (PAN, f'{PAN}<composite type="cable" count="1000000 1 1"/>', "<composite> within <body>"),
+    "replicate": (PAN, f'{PAN}<replicate count="1000000"><geom size="1"/></replicate>', "<replicate> within <body>"),
+    "height field": (
+        "<worldbody>", '<asset><hfield name="h" nrow="2" ncol="2" size="1 1 1 1"/></asset><worldbody>',
+        "<hfield> within <asset>",
+    ),
+    "model": ("<worldbody>", '<asset><model name="m" file="/etc/passwd"/></asset><worldbody>', "<model> within <asset>"),
+    "far mesh": ("<worldbody>", '<asset><mesh file="/etc/passwd.obj"/></asset><worldbody>', "outside the folder"),
+    "mesh above": ("<worldbody>", '<asset><mesh file="../../secret.obj"/></asset><worldbody>', "outside the folder"),
+    "far folder": ("<worldbody>", '<compiler meshdir="/etc"/><asset><mesh file="a.obj"/></asset><worldbody>', "outside the folder"),
+    "no mesh": ("<worldbody>", '<asset><mesh file="passwd"/></asset><worldbody>', "convert it"),
+    "mesh gone": ("<worldbody>", '<asset><mesh file="gone.obj"/></asset><worldbody>', "is no file"),
+    "many bodies": (PAN, PAN + "<body/>" * 60, "elements <body>, at most 60"),
+    "many geoms": (PAN, PAN + '<geom size="1"/>' * 200, "elements <geom>, at most 200"),
+    "deep": (PAN, PAN + "<body>" * 70 + "</body>" * 70, "64 levels"),
+    "long": (PAN, PAN + "<light/>" * 5000, "4000 elements"),
+    "large": (PAN, PAN + " " * text.MAX_BYTES, "more than 1 MiB"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_texts(tmp_path, monkeypatch, case):
+    monkeypatch.setattr("coda_jax.sim.own_robot.load.facts_of", lambda *a: pytest.fail("MuJoCo was asked"))
+    old, new, says = TEXTS[case]
+    assert old in XML
+    assert says in refused(tmp_path, XML.replace(old, new))
+
+
+HAND_AXIS = '<joint name="jaw_left" type="slide" axis="0 1 0" range="0 0.045"/>'
+PALM = '<geom type="box" size="0.03 0.08 0.04" pos="0 0 0.04" mass="0.6"/>'
+MODELS = {
+    "no limits": (
+        '<joint name="elbow" axis="0 1 0" range="-170 170"/>', '<joint name="elbow" axis="0 1 0" limited="false"/>',
+        "has no limits",
+    ),
+    "five joints": (PAN, "", "5 joints lead to the hand"),
+    "slide in the arm": (PAN, '<joint name="pan" type="slide" axis="0 0 1" range="0 1"/>', "of type slide"),
+    "ball": (PAN, '<joint name="pan" type="ball" range="0 90"/>', "of type ball"),
+    "free": ('<body name="pedestal">', '<body name="pedestal"><freejoint/>', "of type free"),
+    "two joints in a body": (PAN, f'{PAN}<joint name="more" axis="1 0 0"/>', "has two joints"),
+    "a joint beside": (
+        "</worldbody>", '<body name="lamp"><joint name="lamp"/><geom size="0.1"/></body></worldbody>',
+        "neither in the arm nor a finger",
+    ),
+    "hinged finger": (HAND_AXIS, '<joint name="jaw_left" axis="1 0 0" range="0 45"/>', "by one slide joint"),
+    "tendon in the arm": (
+        "<equality>", '<tendon><fixed><joint joint="pan" coef="1"/></fixed></tendon><equality>',
+        "other than the two finger joints",
+    ),
+    "weld": ("<equality>", '<equality><weld body1="gripper" body2="pedestal"/>', "other than the two finger joints"),
+    "fingers askew": (HAND_AXIS, HAND_AXIS.replace("0 1 0", "0.2 1 0"), "parallel"),
+    "opens too little": ('range="0 0.045"', 'range="0 0.03"', "0.04 m on each side"),
+    "does not close": ('range="0 0.045"', 'range="0.01 0.045"', "let it reach the middle"),
+    "site too high": ('pos="0 0 0.125"', 'pos="0 0 0.09"', "move the site along its z axis by +0.0350 m"),
+    "site askew": ('pos="0 0 0.125"', 'pos="0 0 0.125" euler="30 0 0"', "turn the site"),
+    "site looks at the palm": ('pos="0 0 0.125"', 'pos="0 0 0.125" euler="180 0 0"', "past site"),
+    "wide pads": ('size="0.009 0.005 0.02"', 'size="0.02 0.005 0.02"', "use smaller pads"),
+    "no pads": (
+        '<default class="pad">\n      <geom', '<default class="pad">\n      <geom contype="0" conaffinity="0"',
+        "no geom that collides",
+    ),
+    "large palm": (PALM, PALM.replace("0.08", "0.2"), "use a smaller palm"),
+    "near palm": (PALM, PALM.replace('pos="0 0 0.04"', 'pos="0 0 0.06"'), "longer fingers"),
+    "weightless": ('size="0.06 0.065" mass="3.7"', 'size="0.06 0.065" mass="0.0005"', "weighs 0.0005 kg"),
+    "heavy": ('mass="8.3"', 'mass="800"', "weighs 800 kg"),
+    "not a number": ('pos="0.392 0 0"', 'pos="nan 0 0"', "not finite"),
+    "far away": ('pos="0.392 0 0"', 'pos="1e9 0 0"', "not finite or beyond"),
+    "mujoco refuses": (PAN, '<joint name="pan" axis="0 0 0"/>', "MuJoCo refuses"),
+    "short arm": ("0.425", "0.1", "give a home posture nearer"),
+    "plane": ('<body name="turret"', '<geom type="plane" size="1 1 1"/><body name="turret"', "of type plane"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MODELS)
+def test_models(tmp_path, case):
+    old, new, says = MODELS[case]
+    assert old in XML
+    assert says in refused(tmp_path, XML.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ({"grip_site": "nowhere"}, "there is no site 'nowhere' (there are: 'between_tips')"),
+        ({"hand_body": "fist"}, "hand_body names the body 'fist'"),
+        ({"fingers": ("jaw_left", "thumb")}, "fingers names the body 'thumb'"),
+        ({"fingers": ("jaw_left", "jaw_left")}, "between two fingers"),
+        ({"fingers": ("jaw_left", "forearm")}, "by one slide joint"),
+        ({"hand_body": "forearm"}, "must hang on the hand"),
+        ({"home": (0.0,) * 5}, "home has 5 values: give 6"),
+        ({"home": (0.0, -1.6, float("nan"), 1.2, 0, 0)}, "home has 6 values"),
+        ({"home": "ready"}, "no keyframe 'ready' (there are: none)"),
+        ({"home": (0.0, 1.5, -2.0, 1.9, 0.0, 1.57)}, "with the elbow up"),
+        ({"stiffness": (100.0,) * 5}, "stiffness has 5 values"),
+        ({"stiffness": (-1.0,) * 6}, "each of 10 to 100000"),
+        ({"name": "panda"}, "cannot be called 'panda'"),
+        ({"name": "../arm"}, "cannot be called"),
+    ],
+)
+def test_what_is_said_of_the_model(tmp_path, parts, says):
+    assert says in refused(tmp_path, XML, **parts)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"format": 2}, "format 2"),
+        ({"mjcf": "../arm.xml"}, "beside the record"),
+        ({"mjcf": "/etc/passwd"}, "beside the record"),
+        ({"mjcf": "gone.xml"}, "is no file"),
+        ({"home": [0.0, "1"]}, "home"),
+        ({"fingers": ["one"]}, "fingers"),
+        ({"speed": 1}, "speed"),
+        ({"stiffness": [float("inf")] * 6}, "stiffness"),
+    ],
+)
+def test_records(tmp_path, change, says):
+    path = tmp_path / "arm.json"
+    path.write_text(json.dumps(RECORD | change))
+    with pytest.raises(RobotError, match=says):
+        fingerprint(path)
+    with pytest.raises(RobotError, match=says):
+        robot_of(path)
+
+
+def test_a_record_says_what_the_call_says(tmp_path):
+    for name in ("six_joint_arm.json", "six_joint_arm.xml"):
+        (tmp_path / name).write_text((EXAMPLE.parent / name).read_text())
+    record = tmp_path / "six_joint_arm.json"
+    robot = robot_of(record)
+    assert robot.name == "six_joint_arm"
+    np.testing.assert_allclose(robot.home_rad, robot_from_mjcf(EXAMPLE, **EXAMPLE_PARTS).home_rad, atol=1e-4)
+    assert read_record(record).fingers == ("jaw_left", "jaw_right")
+    before = fingerprint(record)
+    (tmp_path / "six_joint_arm.xml").write_text(XML.replace("<!--", "<!-- of mine:", 1))
+    assert fingerprint(record) == before  # a comment is no part of the robot
+    (tmp_path / "six_joint_arm.xml").write_text(XML.replace('mass="8.3"', 'mass="8.4"'))
+    assert fingerprint(record) != before
+
+
+def test_meshes_become_boxes_and_nothing_outside_the_file_is_read(tmp_path):
+    corners = [(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]
+    faces = ["1 2 4", "1 4 3", "5 7 8", "5 8 6", "1 5 6", "1 6 2", "3 4 8", "3 8 7", "1 3 7", "1 7 5", "2 6 8", "2 8 4"]
+    obj = (
+        "mtllib /etc/passwd\n"
+        + "".join(f"v {0.03 * x} {0.02 * y} {0.05 * z}\n" for x, y, z in corners)
+        + "".join(f"f {f}\n" for f in faces)
+    )
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "block.obj").write_text(obj)
+    xml = XML.replace('<compiler angle="degree"/>', '<compiler angle="degree" meshdir="parts"/><asset><mesh file="block.obj"/></asset>')
+    xml = xml.replace(PAN, f'{PAN}<geom type="mesh" mesh="block" contype="0" conaffinity="0"/>')
+    (tmp_path / "arm.xml").write_text(xml)
+    robot = robot_from_mjcf(tmp_path / "arm.xml", **EXAMPLE_PARTS)
+    boxes = [part.split('"')[1].split() for part in robot.bodies_xml.split('type="box" size=')[1:]]
+    assert any(sorted(map(float, box)) == pytest.approx((0.02, 0.03, 0.05)) for box in boxes)
+    assert "mesh" not in robot.bodies_xml
+    (tmp_path / "parts" / "block.obj").write_bytes(b"\x00\xff" * 1000)
+    with pytest.raises(RobotError, match="MuJoCo"):
+        robot_from_mjcf(tmp_path / "arm.xml", **EXAMPLE_PARTS)
+
+
+def test_a_link_out_of_the_folder_is_no_way_out(tmp_path):
+    outside, inside = tmp_path / "outside", tmp_path / "inside"
+    outside.mkdir()
+    inside.mkdir()
+    (outside / "secret.obj").write_text("v 0 0 0")
+    (inside / "mine.obj").symlink_to(outside / "secret.obj")
+    assert "outside the folder" in refused(inside, XML.replace("<worldbody>", '<asset><mesh file="mine.obj"/></asset><worldbody>'))
