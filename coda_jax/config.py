@@ -236,7 +236,8 @@ def default(preset: str = "cpu") -> Config:
                 "levels": (0.25, 0.5, 0.75, 1.0),  # of a program, tried to find the one in the band
                 "scenes": 8,  # variants of each level
                 "rollouts": 2,  # of each variant
-                "repairs": 2,  # attempts to mend an invalid variant
+                "repairs": 2,  # attempts to mend an invalid scene
+                "traces": True,  # whether earlier constructions limit what is asked for (strategies that remember)
                 "least_band": 0.5,  # least probability that the level lies in the band, or the program is not used
             },
             "control": {

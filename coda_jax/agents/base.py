@@ -6,13 +6,14 @@ An agent never touches a simulator: it gets a ``rollout_fn`` and plain data, and
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, Protocol
 
 import numpy as np
 
 from coda_jax.programs.training.measured import MeasuredProgress
 from coda_jax.programs.training.program import TrainingProgram
+from coda_jax.scenes.fixes import Fix
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.checks.record import Failure
 from coda_jax.types import WorldView
@@ -128,12 +129,11 @@ class Difficulty:
 
 
 @dataclasses.dataclass(frozen=True)
-class Move:
-    """``object`` moved by ``amount_m`` along ``direction``, a unit vector in the base frame."""
+class Cure:
+    """A failed check and the change made against it."""
 
-    object: str
-    amount_m: float
-    direction: tuple[float, float, float]
+    failure: Failure
+    fix: Fix
 
 
 Priors = Mapping[tuple[str, float], tuple[int, int]]  # (verb, magnitude) to (valid, built) scenes of earlier constructions
@@ -151,8 +151,9 @@ class DataEngine(Protocol):
         the band may begin. ``bases``: scenes like those that the programs will be applied to."""
         ...
 
-    def repair(self, spec: SceneSpec, failures: Sequence[Failure]) -> tuple[SceneSpec, Move] | None:
-        """The scene with one of the failed checks cured by moving one thing, and the move; None where no move would help."""
+    def repair(self, spec: SceneSpec, failures: Sequence[Failure], factors: Collection[str]) -> tuple[SceneSpec, tuple[Cure, ...]] | None:
+        """The scene with some failed checks cured, by changes of what they name, and the changes; None where none would help. Only the
+        factors (of SceneSpec) given may change."""
         ...
 
 

@@ -52,6 +52,32 @@ class Targeting:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class Coverage:
+    """Entropy of what was edited in accepted environments (``coverage.coverage_bits``). environments: the edited ones; bits: None without
+    them."""
+
+    environments: Count
+    bits: Annotated[float, Field(ge=0)] | None
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Verification:
+    """Scenes of a round that were put through the physical checks. first: those that passed as proposed; valid: after repairs, the first
+    ones included. traces: whether earlier constructions were priors of what was proposed."""
+
+    proposed: Count
+    first: Count
+    valid: Count
+    traces: bool
+
+    @model_validator(mode="after")
+    def _in_order(self):
+        if not self.first <= self.valid <= self.proposed:
+            raise ValueError(f"first = {self.first}, valid = {self.valid}, proposed = {self.proposed}: each lies within the next")
+        return self
+
+
+@dataclass(frozen=True, config=_STRICT)
 class Calibration:
     """A round's critic. decisions: of the policy. calibration_error: mean distance of its values from what they earned."""
 
@@ -65,8 +91,9 @@ class Summary:
     """The numbers of a run that scripts read; committed work only.
 
     rounds: finished ones. accepted, rejected: scenes that passed validity, and the refused ones by reason. diagnoses: control tests by
-    verdict. modes: for each round how many were new, kept from earlier rounds, and removed. targeting: of each round. critic: of each
-    round whose critic judged decisions of the policy.
+    verdict. modes: for each round how many were new, kept from earlier rounds, and removed. targeting: of each round. coverage: of the
+    environments of each round; run_coverage: of all of them. verification: of each round. critic: of each round whose critic judged
+    decisions of the policy.
     compiles_per_round: executables built after the start, first those outside of rounds, then of each round. tokens: of language models.
     sim_steps: physics steps. robot: who acted. within_reach: [family][suite] scenes that it reaches, where it is not the suites' own.
     suites: [family][suite]["before" | "after"] = {k, n}.
@@ -83,6 +110,9 @@ class Summary:
     diagnoses: dict[str, Count] = dataclasses.field(default_factory=dict)
     modes: list[dict[str, Count]] = dataclasses.field(default_factory=list)
     targeting: list[Targeting] = dataclasses.field(default_factory=list)
+    coverage: list[Coverage] = dataclasses.field(default_factory=list)
+    run_coverage: Coverage | None = None
+    verification: list[Verification] = dataclasses.field(default_factory=list)
     critic: list[Calibration] = dataclasses.field(default_factory=list)
     tokens: Count = 0
     robot: str = "panda"

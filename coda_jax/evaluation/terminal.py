@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from coda_jax.evaluation.metrics import Moment, Tally
+from coda_jax.evaluation.metrics import Moment, Summary, Tally
 from coda_jax.evaluation.mode_history import ModeHistory
 from coda_jax.evaluation.statistics import wilson
 from coda_jax.evaluation.wording import cause_in_words
@@ -155,6 +155,30 @@ def print_modes(modes: Sequence[ModeHistory], *, stream: TextIO | None = None) -
     header = ("factor", "phase", "cause", "verdict", "Learning Value")
     title = f"Difficulty modes that were tested, of {len(modes)} known; Learning Value of each round in points of success"
     print_table(header, rows, title, texts=4, stream=stream)
+
+
+def round_rows(summary: Summary) -> list[tuple[str, str, str, str, str]]:
+    """Rows (round, targeting, coverage in bits, valid as proposed, valid after repairs) of the finished rounds."""
+
+    def share(k: int, n: int) -> str:
+        return f"{k}/{n} {100 * k / n:.0f} %" if n else "-"
+
+    rows = []
+    for i, (t, c, v) in enumerate(zip(summary.targeting, summary.coverage, summary.verification, strict=True), 1):
+        targeting = "-" if t.share is None else f"{100 * t.share:.0f} %"
+        rows.append((str(i), targeting, "-" if c.bits is None else f"{c.bits:.2f}", share(v.first, v.proposed), share(v.valid, v.proposed)))
+    return rows
+
+
+def print_rounds(summary: Summary, *, stream: TextIO | None = None) -> None:
+    """Print how the scenes of each round were chosen and built; nothing without a round."""
+    rows = round_rows(summary)
+    if not rows:
+        return
+    header = ("round", "targeting", "coverage, bits", "valid as proposed", "after repairs")
+    whole = summary.run_coverage
+    shown = f"; coverage of all rounds {whole.bits:.2f} bits" if whole is not None and whole.bits is not None else ""
+    print_table(header, rows, f"Scenes of the rounds{shown}", texts=1, stream=stream)
 
 
 def warning_line(where: str, warning: ScaleWarning) -> str:

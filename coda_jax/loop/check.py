@@ -17,6 +17,7 @@ from typing import Any
 from coda_jax import config as settings
 from coda_jax.loop import parts
 from coda_jax.loop.check_training import TrainingCheck
+from coda_jax.loop.mending import Checked, checked
 from coda_jax.programs.errors import ErrorKind, ProgramError
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.programs.training.program import AnyProgram, evaluate_training
@@ -25,8 +26,7 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.generation import GenerationProgram, evaluate_generation
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.program import evaluate_scene
-from coda_jax.scenes.spec import SceneSpec
-from coda_jax.sim.validity import Report, check
+from coda_jax.scenes.spec import FACTORS, SceneSpec
 
 SUFFIXES = (".py", ".scene", ".txt")
 _RESULT = re.compile(r"^[ \t]*result[ \t]*=[ \t]*(scene|generation|training)[ \t]*\(", re.MULTILINE)
@@ -106,8 +106,12 @@ def described_generation(program: GenerationProgram) -> dict[str, Any]:
     return {"accepted": True, "program_id": program.program_id, "factor": program.factor, "verbs": verbs, "level": program.level}
 
 
-def described(spec: SceneSpec, report: Report) -> dict[str, Any]:
-    """A scene's ``scene_id, family, instruction, objects``, ``kind`` and ``reason`` of the first check it fails, and all ``failures``."""
+def described(spec: SceneSpec, found: Checked) -> dict[str, Any]:
+    """A scene's ``scene_id, family, instruction, objects``, ``kind`` and ``reason`` of the first check it fails, and all ``failures``.
+
+    ``mended_by``: the changes with which it passes, in order, where repairs found them; ``mended_scene_id`` of what they make.
+    """
+    report = found.first
     row: dict[str, Any] = {
         "accepted": report.valid,
         "scene_id": spec.scene_id,
@@ -119,20 +123,25 @@ def described(spec: SceneSpec, report: Report) -> dict[str, Any]:
         first = report.failures[0]
         row |= {"kind": f"invalid_{first.check}", "line": None, "reason": first.message}
         row["failures"] = [dataclasses.asdict(f) for f in report.failures]
+        if found.valid:
+            row["mended_by"] = [cure.fix.said() for cures in found.cures for cure in cures]
+            row["mended_scene_id"] = found.spec.scene_id
     return row
 
 
 def verdicts(files: Sequence[Path], config: settings.Config) -> Iterator[dict[str, Any]]:
     """One row for each program, in order: ``program, accepted`` and what its kind's check says; scenes are checked together."""
-    catalogue, validity, training = Catalogue.all(), parts.validity_of(config), TrainingCheck(config)
+    catalogue, train, validity, training = Catalogue.all(), Catalogue("train"), parts.validity_of(config), TrainingCheck(config)
+    engine = parts.engine_of(train)
     with Sandbox(parts.limits_of(config)) as sandbox:
         for first in range(0, len(files), validity.worlds):
             some = files[first : first + validity.worlds]
             read_ones = [read(file, sandbox, catalogue) for file in some]
-            reports = iter(check([s for s in read_ones if isinstance(s, SceneSpec)], catalogue, validity))
+            specs = [s for s in read_ones if isinstance(s, SceneSpec)]
+            found = iter(checked(specs, [FACTORS] * len(specs), catalogue, train, validity, engine, config.engine.repairs))
             for file, one in zip(some, read_ones, strict=True):
                 if isinstance(one, SceneSpec):
-                    row = described(one, next(reports))
+                    row = described(one, next(found))
                 elif isinstance(one, GenerationProgram):
                     row = described_generation(one)
                 else:

@@ -11,7 +11,7 @@ from coda_jax.evaluation.metrics import METRICS, read_metrics, write_summary
 from coda_jax.evaluation.mode_history import mode_histories
 from coda_jax.evaluation.records import read_records
 from coda_jax.evaluation.report import write_report
-from coda_jax.evaluation.terminal import duration, print_modes, print_suites
+from coda_jax.evaluation.terminal import duration, print_modes, print_rounds, print_suites
 from coda_jax.learning.encoders.minilm import weights_folder
 from coda_jax.loop import estimate, evaluation, foreign_suites, parts, starting_memory
 from coda_jax.loop.run import Run, opened
@@ -69,6 +69,7 @@ def finish(job: Run) -> None:
         lines = [f"{row.family} {row.text}" if several else row.text for row in changes]
         print("What the rounds changed, paired by scene, 95 % intervals\n  " + "\n  ".join(lines))
     if summary.rounds:
+        print_rounds(summary)
         print_modes(mode_histories(read_metrics(job.folder / METRICS)))
     costs = ", ".join(f"{name} {duration(cost.wall_s)}" for name, cost in job.ledger.stages.items())
     print(f"{state.demos} demonstrations, {state.compiles} compilations after the warm-up; time: {costs}")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from coda_jax.evaluation.metrics import METRICS, Calibration, Summary, Targeting, read_metrics
+from coda_jax.evaluation.coverage import coverage_bits
+from coda_jax.evaluation.metrics import METRICS, Calibration, Coverage, Summary, Targeting, Verification, read_metrics
 from coda_jax.evaluation.records import EvalRecord, tally
 from coda_jax.loop import foreign_suites, parts
 from coda_jax.loop.run import Run
@@ -18,6 +19,8 @@ def summary_of(run: Run, records: Sequence[EvalRecord]) -> Summary:
     """The run's numbers for scripts."""
     state, rounds = run.state, run.state.ended_rounds
     verdicts = collections.Counter(t.verdict for t in run.memory.rows(ControlTest, "WHERE kind = 'test'"))
+    rows = read_metrics(run.folder / METRICS)
+    covered = [coverage_of(rows, [number]) for number in range(1, rounds + 1)]
     return Summary(
         seed=run.config.seed,
         wall_s=round(state.wall_s, 1),
@@ -30,7 +33,10 @@ def summary_of(run: Run, records: Sequence[EvalRecord]) -> Summary:
         diagnoses=dict(sorted(verdicts.items())),
         modes=[modes_of_round(run.memory, number) for number in range(1, rounds + 1)],
         targeting=_targeting(run, rounds),
-        critic=calibrations(read_metrics(run.folder / METRICS), rounds),
+        coverage=covered,
+        run_coverage=coverage_of(rows, range(1, rounds + 1)) if rounds else None,
+        verification=[verification_of(rows, number) for number in range(1, rounds + 1)],
+        critic=calibrations(rows, rounds),
         robot=parts.robot_of(run.config).name,
         within_reach=foreign_suites.within_reach(run.config),
     )
@@ -50,6 +56,20 @@ def _targeting(run: Run, rounds: int) -> list[Targeting]:
     rows = {row["round"]: row for row in read_metrics(run.folder / METRICS) if row["kind"] == "targeting"}
     found = [rows[number] for number in range(1, rounds + 1)]
     return [Targeting(row["environments"], row["exact"], row["share"]) for row in found]
+
+
+def coverage_of(rows: Iterable[Mapping[str, Any]], rounds: Collection[int]) -> Coverage:
+    """Of the environments accepted in some rounds, from the rows of ``metrics.jsonl``; the last row of a round counts."""
+    last = {row["round"]: row.get("edits", []) for row in rows if row["kind"] == "environments" and row["round"] in rounds}
+    edited = [[(str(verb), float(m)) for verb, m in edits] for own in last.values() for edits in own if edits]
+    return Coverage(len(edited), coverage_bits(edited))
+
+
+def verification_of(rows: Iterable[Mapping[str, Any]], round_number: int) -> Verification:
+    """Scenes checked in a round, of every stage that makes variants; the last row of a stage counts."""
+    last = {(row["kind"], row.get("stage")): row["checks"] for row in rows if row.get("round") == round_number and "checks" in row}
+    proposed, first, valid = (sum(checks[name] for checks in last.values()) for name in ("proposed", "first", "valid"))
+    return Verification(proposed, first, valid, all(checks["traces"] for checks in last.values()) if last else False)
 
 
 def calibrations(rows: Iterable[Mapping[str, Any]], rounds: int) -> list[Calibration]:

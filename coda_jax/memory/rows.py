@@ -102,16 +102,18 @@ class Scene:
 
 @dataclass(frozen=True, config=STRICT)
 class Repair:
-    """What was changed to cure a violation: ``action`` (e.g. "move", "scale") on ``object`` by ``amount`` in ``unit``.
+    """What was changed to cure a violation: ``action`` on ``object``, "" for the task.
 
-    direction: unit vector in the base frame, None where there is none.
+    action "move" goes ``amount`` in ``unit`` along ``direction``, a unit vector in the base frame; any other is the field that was set, to
+    ``amount`` in ``unit`` or, where that is words, to ``value``.
     """
 
     action: Name
-    object: Name
+    object: Annotated[str, Field(max_length=200)]
     amount: float
     unit: Annotated[str, Field(max_length=20)]
     direction: tuple[float, float, float] | None = None
+    value: Text | None = None
 
 
 @dataclass(frozen=True, config=STRICT)

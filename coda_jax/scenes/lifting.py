@@ -60,11 +60,11 @@ _MARGINS: dict[str, Callable[[Tabletop, str, str], float]] = {
 
 def _plays(top: Tabletop, need: RoleNeed, name: str) -> bool:
     asset, goal = top.assets[name], top.goal
-    own = {goal.target: "target", goal.reference: "reference"}.get(name)
-    if own is None and name in top.task_objects:
+    own = [role for role, n in (("target", goal.target), ("reference", goal.reference)) if n == name]  # both where it goes nowhere else
+    if not own and name in top.task_objects:
         return False
-    if own is not None or need.name in ("target", "reference"):
-        if own != need.name:
+    if own or need.name in ("target", "reference"):
+        if need.name not in own:
             return False
     elif need.name == "obstacle" and asset.kind != "object":
         return False
@@ -78,8 +78,9 @@ def _plays(top: Tabletop, need: RoleNeed, name: str) -> bool:
 def bind(program: GenerationProgram, spec: SceneSpec, catalogue: Catalogue) -> list[Binding]:
     """Bindings of a program's roles to the objects of a scene: distinct objects, every requirement and relation met.
 
-    "target" and "reference" are the task's own, no other role is. The best come first: largest smallest margin, then larger margins in
-    all, then nearer to the target; at most MAX_BINDINGS. An empty list: the program does not fit the scene.
+    "target" and "reference" are the task's own, no other role is; one object plays both where the task moves it to no other. The best
+    come first: largest smallest margin, then larger margins in all, then nearer to the target; at most MAX_BINDINGS. An empty list: the
+    program does not fit the scene.
 
     Raises:
       ProgramError: the program makes no sense.
@@ -105,7 +106,8 @@ def _assignments(program: GenerationProgram, top: Tabletop, chosen: Mapping[str,
         return
     need = program.roles[len(chosen)]
     for name in top.assets:
-        if name not in chosen.values() and _plays(top, need, name):
+        taken = [role for role, n in chosen.items() if n == name]
+        if all({role, need.name} == {"target", "reference"} for role in taken) and _plays(top, need, name):
             yield from _assignments(program, top, {**chosen, need.name: name})
 
 

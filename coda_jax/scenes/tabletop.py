@@ -168,9 +168,14 @@ def turned(spec: SceneSpec, name: str, yaw_rad: float) -> SceneSpec:
     return _with_places(spec, {name: (0.0, 0.0, 0.0, yaw_rad - spec.placement(name).yaw_rad)})
 
 
+def shifted(spec: SceneSpec, name: str, by_m: tuple[float, float, float]) -> SceneSpec:
+    """The spec with one object and all that stands on it moved by (x, y, z), m."""
+    return _with_places(spec, dict.fromkeys((name, *Tabletop(spec).carried(name)), (*by_m, 0.0)))
+
+
 def raised(spec: SceneSpec, name: str, by_m: float) -> SceneSpec:
     """The spec with one object and all that stands on it raised."""
-    return _with_places(spec, dict.fromkeys((name, *Tabletop(spec).carried(name)), (0.0, 0.0, by_m, 0.0)))
+    return shifted(spec, name, (0.0, 0.0, by_m))
 
 
 def _with_places(spec: SceneSpec, shifts: Mapping[str, tuple[float, float, float, float]]) -> SceneSpec:

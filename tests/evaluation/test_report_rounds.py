@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from coda_jax.evaluation import film, metrics, records
-from coda_jax.evaluation.metrics import MetricsWriter, Summary, Targeting
+from coda_jax.evaluation.metrics import Coverage, MetricsWriter, Summary, Targeting, Verification
 from coda_jax.evaluation.report import charts, cost, write_report
 from tests.evaluation.pages import HOSTILE, Page
 
@@ -124,7 +124,8 @@ def write(folder, rows, **fields):
     for name in ("failed", "base", "scene"):
         film.write_strip(folder / f"videos/{name}.png", strip)
     summary = {"rounds": 1, "diagnoses": {"confirmed": 1, "refuted": 2}, "modes": [{"new": 4, "kept": 0, "removed": 2}]}
-    summary |= {"targeting": [Targeting(32, 12, 0.408)]} | fields
+    summary |= {"targeting": [Targeting(32, 12, 0.408)], "coverage": [Coverage(28, 2.5849)], "run_coverage": Coverage(28, 2.5849)}
+    summary |= {"verification": [Verification(80, 60, 76, True)]} | fields
     metrics.write_summary(folder, Summary(0, 60.0, 8, {"scale": 1}, [0, 0], 100, summary.pop("suites", {}), **summary))
     with MetricsWriter(folder / metrics.METRICS, 0) as writer:
         for kind, row in rows:
@@ -156,6 +157,11 @@ def source(folder):
     "expected",
     [
         "41% of 32, 12 with 16 rollouts",
+        "paper: CoDA 66.7%, uniform 24.6%",
+        "2.58 bits of 28",
+        "(2.58 bits over the 28 of all rounds); paper: CoDA 3.18, uniform 3.42 bits",
+        "75.0%, 95.0% of 80, with traces",
+        "paper: CoDA 88.9%, uniform 71.3%",
         "62/96 = 65 %",  # success by round
         "118/128 = 92 %",
         "+50 (+38 to +62) points",

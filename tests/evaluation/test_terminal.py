@@ -1,11 +1,12 @@
 """Progress lines and the suite table, off and on a terminal."""
 
+import dataclasses
 import io
 
 import pytest
 
 from coda_jax.evaluation import terminal
-from coda_jax.evaluation.metrics import Moment, Tally
+from coda_jax.evaluation.metrics import Coverage, Moment, Summary, Tally, Targeting, Verification
 from coda_jax.evaluation.mode_history import ControlOutcome, ModeHistory, Value
 from coda_jax.learning.scale_doctor import Measured, examine
 
@@ -112,3 +113,23 @@ def test_without_tested_modes_nothing_is_printed():
     out = io.StringIO()
     terminal.print_modes([mode("untested")], stream=out)
     assert out.getvalue() == ""
+
+
+def test_the_scenes_of_the_rounds():
+    summary = Summary(0, 1.0, 1, {}, [0], 1, {}, rounds=2)
+    summary = dataclasses.replace(
+        summary,
+        targeting=[Targeting(8, 8, 0.625), Targeting(0, 0, None)],
+        coverage=[Coverage(8, 1.75), Coverage(0, None)],
+        run_coverage=Coverage(8, 1.75),
+        verification=[Verification(10, 7, 9, True), Verification(0, 0, 0, True)],
+    )
+    out = io.StringIO()
+    terminal.print_rounds(summary, stream=out)
+    title, _, first, second = out.getvalue().splitlines()
+    assert title == "Scenes of the rounds; coverage of all rounds 1.75 bits"
+    assert first.split("  ")[0] == "1" and first.split() == ["1", "62", "%", "1.75", "7/10", "70", "%", "9/10", "90", "%"]
+    assert second.split() == ["2", "-", "-", "-", "-"]
+    nothing = io.StringIO()
+    terminal.print_rounds(Summary(0, 1.0, 1, {}, [0], 1, {}), stream=nothing)
+    assert nothing.getvalue() == ""

@@ -1,9 +1,15 @@
 """What stages read back from memory."""
 
+import types
+
 import pytest
 
-from coda_jax.loop.rounds import recall
+from coda_jax import config as settings
+from coda_jax.loop.rounds import propose, recall
+from coda_jax.loop.rounds.variants import Base
 from coda_jax.memory.store import Memory
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.generate import sample_spec
 from tests.memory import made
 
 
@@ -32,3 +38,18 @@ def test_the_latest_success_of_a_mode_is_not_that_of_practice(memory):
 
 def test_scenes_of_another_level_do_not_count(memory):
     assert recall.latest_success(memory, made.mode().mode_id, 0.8, 0.1) == (0, 0)
+
+
+@pytest.mark.parametrize(("strategy", "traces", "used"), [("coda", True, True), ("coda", False, False), ("coda_no_memory", True, False)])
+def test_traces_are_priors_of_strategies_that_remember_and_can_be_switched_off(strategy, traces, used, memory):
+    config = settings.default()
+    config.strategy, config.engine.traces = strategy, traces
+    assert recall.has_traces(config) == used
+    with memory.transaction() as t:
+        for _ in range(8):
+            t.add(made.construction(verb="mass@1", repair=None, accepted=False))
+    run = types.SimpleNamespace(config=config, memory=memory, train=Catalogue("train"))
+    mode = made.mode("target_mass_kg:high", factor="ATTRIBUTE", phase="transport")
+    bases = [Base(0, sample_spec(run.train, "pick_place", "id", "train", 0))]
+    (text, *_) = [t for t in propose._texts(run, mode, bases) if '"mass"' in t]  # type: ignore[arg-type]
+    assert ("high=0.5" in text) == used

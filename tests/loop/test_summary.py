@@ -2,8 +2,10 @@
 
 import dataclasses
 
-from coda_jax.evaluation.metrics import Calibration
-from coda_jax.loop.summary import calibrations, modes_of_round
+import pytest
+
+from coda_jax.evaluation.metrics import Calibration, Coverage, Verification
+from coda_jax.loop.summary import calibrations, coverage_of, modes_of_round, verification_of
 from coda_jax.memory.rows import Mode
 from coda_jax.memory.store import FILE, Memory
 from tests.memory import made
@@ -44,3 +46,38 @@ def test_the_critic_of_finished_rounds_only():
 
     rows = [row(2, None), row(1, 0.25), {"kind": "train", "name": "critic", "step": 5}, row(3, 0.5)]
     assert calibrations(rows, 2) == [Calibration(1, 10, 0.25), Calibration(2, 20, None)]
+
+
+def _checks(proposed: int, first: int, valid: int, traces: bool = True) -> dict:
+    return {"proposed": proposed, "first": first, "valid": valid, "traces": traces}
+
+
+def test_verification_adds_the_stages_of_a_round():
+    rows = [
+        {"kind": "collect", "round": 1, "checks": _checks(10, 8, 9)},
+        {"kind": "construction", "stage": "propose", "round": 1, "checks": _checks(20, 20, 20)},
+        {"kind": "environments", "round": 1, "checks": _checks(99, 0, 0)},  # begun again, so the later row counts
+        {"kind": "environments", "round": 1, "checks": _checks(10, 5, 7)},
+        {"kind": "collect", "round": 2, "checks": _checks(4, 4, 4, traces=False)},
+        {"kind": "train", "name": "policy", "step": 3},
+    ]
+    assert verification_of(rows, 1) == Verification(40, 33, 36, True)
+    assert verification_of(rows, 2) == Verification(4, 4, 4, False)
+    assert verification_of(rows, 3) == Verification(0, 0, 0, False)
+
+
+def test_coverage_of_rounds_and_run():
+    rows = [
+        {"kind": "environments", "round": 1, "edits": [[["mass", 0.1]], [["yaw", 0.1]], []]},
+        {"kind": "environments", "round": 2, "edits": [[["mass", 0.9]], [["yaw", 0.9]]]},
+        {"kind": "environments", "round": 3},  # of a run before edits were told
+    ]
+    assert coverage_of(rows, [1]) == coverage_of(rows, [2]) == Coverage(2, 1.0)
+    assert coverage_of(rows, range(1, 4)) == Coverage(4, 2.0)
+    assert coverage_of(rows, [3]) == Coverage(0, None)
+
+
+@pytest.mark.parametrize(("proposed", "first", "valid"), [(10, 9, 8), (5, 5, 6)])
+def test_a_verification_is_in_order(proposed, first, valid):
+    with pytest.raises(ValueError, match="each lies within the next"):
+        Verification(proposed, first, valid, True)

@@ -5,18 +5,20 @@ The program is text and goes through the same door as anybody's. Which level lan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import cast
 
 import numpy as np
 
-from coda_jax.agents.base import SPEC_FACTOR, Difficulty, Move, Priors
+from coda_jax.agents.base import SPEC_FACTOR, Cure, Difficulty, Priors
 from coda_jax.agents.scripted.repair import repair
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.edits.verbs import VERBS, applied, verbs_of
+from coda_jax.scenes.families import read_goal
 from coda_jax.scenes.generation import EditStep, FactorName, GenerationProgram, RoleName, RoleNeed, to_text
 from coda_jax.scenes.measures import MEASURES, measure
 from coda_jax.scenes.spec import SceneSpec
+from coda_jax.scenes.tabletop import Tabletop
 from coda_jax.sim.checks.record import Failure
 
 TASK_VERBS = {
@@ -76,12 +78,12 @@ def highest(verb: str, priors: Priors) -> float:
     return max([level for level in good if level < min(bad)], default=max(2 * LOW, min(bad) / 2))
 
 
-def write(difficulty: Difficulty, verb: str, level: float, priors: Priors) -> str:
-    """Text of a generation program that makes scenes difficult by one verb."""
+def write(difficulty: Difficulty, verb: str, level: float, priors: Priors, affordance: str | None = "graspable") -> str:
+    """Text of a generation program that makes scenes difficult by one verb. affordance: that the target must have."""
     chosen = VERBS[verb]
     program = GenerationProgram(
         factor=cast(FactorName, chosen.factor),
-        roles=tuple(_need(cast(RoleName, role)) for role in chosen.needs),
+        roles=tuple(_need(cast(RoleName, role), affordance) for role in chosen.needs),
         relations=(),
         edits=(EditStep(verb, LOW, highest(verb, priors)),),
         level=level,
@@ -89,9 +91,9 @@ def write(difficulty: Difficulty, verb: str, level: float, priors: Priors) -> st
     return to_text(program)
 
 
-def _need(role: RoleName) -> RoleNeed:
+def _need(role: RoleName, affordance: str | None) -> RoleNeed:
     if role == "target":
-        return RoleNeed("target", affordance="graspable")
+        return RoleNeed("target", affordance=affordance)
     return RoleNeed(role, kind="object") if role == "obstacle" else RoleNeed(role)
 
 
@@ -103,8 +105,10 @@ class ScriptedEngine:
 
     def propose(self, difficulty: Difficulty, bases: Sequence[SceneSpec], priors: Priors) -> list[str]:
         """One program for each verb that ``verbs_for`` names, in its order."""
-        return [write(difficulty, verb, _START_LEVEL, priors) for verb in verbs_for(difficulty, bases, self._catalogue)]
+        held = all("graspable" in Tabletop(b).assets[read_goal(b).target].affordances for b in bases)  # a drawer opens, by its handle
+        affordance = "graspable" if held else None
+        return [write(difficulty, verb, _START_LEVEL, priors, affordance) for verb in verbs_for(difficulty, bases, self._catalogue)]
 
-    def repair(self, spec: SceneSpec, failures: Sequence[Failure]) -> tuple[SceneSpec, Move] | None:
-        """What the first failed check names, moved as far as the check measured."""
-        return repair(spec, failures)
+    def repair(self, spec: SceneSpec, failures: Sequence[Failure], factors: Collection[str]) -> tuple[SceneSpec, tuple[Cure, ...]] | None:
+        """What the failed checks name, changed as far as the checks measured."""
+        return repair(spec, failures, factors)

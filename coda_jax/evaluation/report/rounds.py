@@ -8,6 +8,7 @@ from typing import Any
 
 from coda_jax.agents.base import FACTORS
 from coda_jax.evaluation.mode_history import number, tally, whole
+from coda_jax.evaluation.paper import COVERAGE_BITS, TARGETING, VALID_SCENES, beside
 from coda_jax.evaluation.report import charts, markup
 from coda_jax.evaluation.report.data import RunData
 
@@ -57,6 +58,8 @@ def rounds(run: RunData) -> str:
     header = (
         "round",
         "targeting",
+        "coverage",
+        "valid scenes",
         "change on its environments",
         "modes new / kept / removed",
         "tests: true / false / open",
@@ -68,7 +71,10 @@ def rounds(run: RunData) -> str:
         "them. Fresh scenes are new ones in every round. Environments are chosen where the policy fails and it trains on them, so their "
         "gain says that practice works, not that the policy generalises: that is what the suites above are for. Whiskers and ranges: 95 %. "
         "Targeting: share of the environments with 4 to 12 successes of 16 rollouts before the training; one with fewer rollouts counts as "
-        "the chance that 16 would give that, judged from all environments of the round."
+        f"the chance that 16 would give that, judged from all environments of the round; {beside(TARGETING, '.1%')}. Coverage: entropy of "
+        "edited factor, verb and third of the magnitude together over the accepted environments that were edited"
+        f"{_whole(run)}; {beside(COVERAGE_BITS, '.2f')} bits. Valid scenes: those that pass the physical checks as proposed, then after "
+        f"repairs, of all proposed in the round; {beside(VALID_SCENES, '.1%')}."
     )
     body = markup.key(_NAMES, _COLOURS) + charts.bar_chart(groups, "success by round") if groups else ""
     return markup.section("Rounds", note, body + markup.table(header, rows, len(header)))
@@ -86,6 +92,8 @@ def _facts(run: RunData, at: int, measured: dict[str, Any]) -> tuple[str, ...]:
     updates = whole(measured.get("updates"))
     return (
         _targeting(run, at),
+        _coverage(run, at),
+        _verification(run, at),
         changed,
         shown,
         tests,
@@ -99,6 +107,24 @@ def _targeting(run: RunData, at: int) -> str:
     if found is None or found.share is None:
         return ""
     return f"{found.share:.0%} of {found.environments}, {found.exact} with 16 rollouts"
+
+
+def _coverage(run: RunData, at: int) -> str:
+    found = run.summary.coverage[at - 1] if 1 <= at <= len(run.summary.coverage) else None
+    return "" if found is None or found.bits is None else f"{found.bits:.2f} bits of {found.environments}"
+
+
+def _whole(run: RunData) -> str:
+    found = run.summary.run_coverage
+    return "" if found is None or found.bits is None else f" ({found.bits:.2f} bits over the {found.environments} of all rounds)"
+
+
+def _verification(run: RunData, at: int) -> str:
+    found = run.summary.verification[at - 1] if 1 <= at <= len(run.summary.verification) else None
+    if found is None or not found.proposed:
+        return ""
+    with_traces = "with" if found.traces else "without"
+    return f"{found.first / found.proposed:.1%}, {found.valid / found.proposed:.1%} of {found.proposed}, {with_traces} traces"
 
 
 def diagnoses(run: RunData) -> str:

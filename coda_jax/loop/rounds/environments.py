@@ -89,6 +89,8 @@ def run_stage(run: Run, round_number: int) -> Finished:
         unsolved=len(unsolved),
         planner=tally.row(),
         refused=batch.refused,
+        checks=batch.checks(recall.has_traces(config)),
+        edits=[[list(edit) for edit in p.made.verbs] for p, _ in accepted],
         verbs=[[*p.made.verbs[0], p.origin] for p, _ in accepted if p.made.verbs],
     )
     evidence.draw_environments(run, round_number, [p for p, _ in accepted])

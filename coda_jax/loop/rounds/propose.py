@@ -115,7 +115,14 @@ def run_stage(run: Run, round_number: int) -> Finished:
             levels=counts,
             level=search.level(least),
         )
-    run.metrics.write("construction", round=round_number, stage="propose", valid=len(batch.made), refused=batch.refused)
+    run.metrics.write(
+        "construction",
+        round=round_number,
+        stage="propose",
+        valid=len(batch.made),
+        refused=batch.refused,
+        checks=batch.checks(recall.has_traces(config)),
+    )
     episodes = rows.episode_rows(outcomes, "search", round_number, run.state.checkpoint, None)
     return Finished(
         {"done": len(outcomes), "unit": "rollouts"},
@@ -161,7 +168,7 @@ def _begin(run: Run, mode: Mode, bases: list[Base], batch: Batch, sandbox: Sandb
 
 def _texts(run: Run, mode: Mode, bases: list[Base]) -> list[str]:
     """Program texts for a mode, the most promising first."""
-    known = recall.priors(run.memory) if STRATEGIES[run.config.strategy].remembers else {}
+    known = recall.priors(run.memory) if recall.has_traces(run.config) else {}
     difficulty, scenes = Difficulty(mode.factor, mode.phase, mode.cause), [b.spec for b in bases[: run.config.engine.scenes]]
     return [headed(mode, text) for text in parts.engine_of(run.train).propose(difficulty, scenes, known)]
 

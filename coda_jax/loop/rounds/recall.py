@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from coda_jax import config as settings
+from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.memory.modes import current_modes
 from coda_jax.memory.programs import current_programs
 from coda_jax.memory.rows import Episode, Mode, Program
@@ -96,6 +98,11 @@ def diagnosed_modes(memory: Memory, round_number: int) -> dict[str, int]:
         (round_number,),
     )
     return dict(found)
+
+
+def has_traces(config: settings.Config) -> bool:
+    """Whether earlier constructions are priors of what a run proposes."""
+    return STRATEGIES[config.strategy].remembers and config.engine.traces
 
 
 def priors(memory: Memory) -> dict[tuple[str, float], tuple[int, int]]:

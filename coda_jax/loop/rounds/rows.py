@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from coda_jax.agents.base import DIAGNOSED, Outcome
 from coda_jax.loop.rounds.variants import Built, Made
 from coda_jax.memory.rows import Construction, Episode, Origin, Purpose, Repair, Scene, Verb
+from coda_jax.scenes.fixes import UNITS, Fix
 from coda_jax.scenes.spec import SceneSpec, to_json
 
 
@@ -67,6 +69,16 @@ def episode_rows(outcomes: Sequence[Outcome], purpose: Purpose, round_number: in
     ]
 
 
+def _repair(fix: Fix) -> Repair:
+    if isinstance(fix.value, tuple):
+        amount = math.hypot(*fix.value)
+        dx, dy, dz = (v / amount for v in fix.value)
+        return Repair("move", fix.object, amount, "m", (dx, dy, dz))
+    if isinstance(fix.value, str):
+        return Repair(fix.field, fix.object, 1.0, "words", None, fix.value)
+    return Repair(fix.field, fix.object, fix.value, UNITS[fix.field])
+
+
 def construction_rows(history: Sequence[Built], round_number: int) -> list[Construction]:
     """One row for each failed check of a build."""
     return [
@@ -78,7 +90,7 @@ def construction_rows(history: Sequence[Built], round_number: int) -> list[Const
             other=b.failure.other,
             amount=b.failure.amount,
             unit=b.failure.unit,
-            repair=Repair("move", b.move.object, b.move.amount_m, "m", b.move.direction) if b.move else None,
+            repair=_repair(b.fix) if b.fix else None,
             accepted=b.accepted,
         )
         for b in history

@@ -1,4 +1,4 @@
-"""Edited scenes: drawn at random or made by a program, checked on physics, mended where only places are at fault."""
+"""Edited scenes: drawn at random or made by a program, checked on physics, mended where a check says how."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coda_jax.agents.base import Move, Outcome
+from coda_jax.agents.base import Outcome
 from coda_jax.loop import parts
+from coda_jax.loop.mending import checked
 from coda_jax.loop.own_programs import patiently
 from coda_jax.loop.run import Run
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.edits.lock import edited_factors
 from coda_jax.scenes.edits.record import EditError
 from coda_jax.scenes.edits.verbs import applied, verbs_of
+from coda_jax.scenes.fixes import Fix
 from coda_jax.scenes.generation import GenerationProgram, evaluate_generation
-from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.lifting import bind, generate
 from coda_jax.scenes.spec import FACTORS, SceneSpec
 from coda_jax.sim.checks.record import Failure
-from coda_jax.sim.validity import check
 
 _NAME = re.compile(r"\b[a-z]+_\d+\b")
 SECOND_FACTOR = 0.3  # share of random variants in which two factors are edited
@@ -51,24 +51,32 @@ class Made:
 
 @dataclasses.dataclass(frozen=True)
 class Built:
-    """One attempt to build a scene: the check that failed and the repair that was tried next (None: given up)."""
+    """One attempt to build a scene: the check that failed, the change that was tried next (None: given up), and whether the scene passed
+    then."""
 
     verb: str
     level: float
     failure: Failure
-    move: Move | None
+    fix: Fix | None
     accepted: bool
 
 
 @dataclasses.dataclass
 class Batch:
     """made: valid variants. refused: reason to count. history: every failed check, for the engine's priors. rolled: rollouts that chose
-    among valid variants, each once."""
+    among valid variants, each once. proposed, first, valid: scenes that were checked, that passed as they were, that passed in the end."""
 
+    proposed: int = 0
+    first: int = 0
+    valid: int = 0
     made: list[Made] = dataclasses.field(default_factory=list)
     refused: dict[str, int] = dataclasses.field(default_factory=dict)
     history: list[Built] = dataclasses.field(default_factory=list)
     rolled: list[Outcome] = dataclasses.field(default_factory=list)
+
+    def checks(self, traces: bool) -> dict[str, int | bool]:
+        """Of a row of the metrics; traces: whether earlier constructions were priors."""
+        return {"proposed": self.proposed, "first": self.first, "valid": self.valid, "traces": traces}
 
     def refuse(self, reason: str) -> None:
         self.refused[reason] = self.refused.get(reason, 0) + 1
@@ -140,53 +148,26 @@ def program_variant(run: Run, program: GenerationProgram, base: Base, level: flo
 
 
 def verified(run: Run, candidates: Sequence[Made], batch: Batch, repairs: int) -> list[Made]:
-    """The candidates that are fair tasks, in order; spatial ones are mended first where a check says how.
+    """The candidates that are fair tasks, in order; invalid ones are mended within what their edits may change.
 
-    Adds to ``batch``: valid ones, refusals by check, and each failed check with the repair that was tried.
+    Adds to ``batch``: valid ones, how many were so at first, refusals by check, and each failed check with the repair that was tried.
     """
-    settings = parts.validity_of(run.config)
-    waiting = list(enumerate(candidates))
-    valid: dict[int, Made] = {}
-    moves: dict[int, tuple[Failure, Move]] = {}
-    for attempt in range(repairs + 1):
-        if not waiting:
-            break
-        reports = check([m.spec for _, m in waiting], run.train, settings)
-        again = []
-        for (number, made), report in zip(waiting, reports, strict=True):
-            verb, level = made.verbs[0][0], made.verbs[0][1]
-            if number in moves:
-                failure, move = moves.pop(number)
-                batch.history.append(Built(verb, level, failure, move, report.valid))
-            if report.valid:
-                valid[number] = made
-                continue
-            mended = _mended(run, made, report.failures) if attempt < repairs else None
-            if mended is None:
-                batch.history.append(Built(verb, level, report.failures[0], None, False))
-                batch.refuse(report.failures[0].check)
-            else:
-                after, failure, move = mended
-                moves[number] = failure, move
-                again.append((number, after))
-        waiting = again
-    made = [valid[number] for number in sorted(valid)]
+    factors = [(m.factor,) if m.factor else edited_factors(m.base.spec, m.spec) for m in candidates]
+    settings, engine = parts.validity_of(run.config), parts.engine_of(run.train)
+    found = checked([m.spec for m in candidates], factors, run.train, run.train, settings, engine, repairs)
+    made = []
+    for candidate, one in zip(candidates, found, strict=True):
+        batch.proposed += 1
+        batch.first += one.first.valid
+        verb, level = candidate.verbs[0][0], candidate.verbs[0][1]
+        for attempt, cures in enumerate(one.cures, 1):
+            passed = one.valid and attempt == len(one.cures)
+            batch.history += [Built(verb, level, c.failure, c.fix, passed) for c in cures]
+        if one.valid:
+            batch.valid += 1
+            made.append(dataclasses.replace(candidate, spec=one.spec))
+        else:
+            batch.history.append(Built(verb, level, one.report.failures[0], None, False))
+            batch.refuse(one.report.failures[0].check)
     batch.made.extend(made)
     return made
-
-
-def _mended(run: Run, made: Made, failures: Sequence[Failure]) -> tuple[Made, Failure, Move] | None:
-    if made.factor != "spatial":  # moving things would break the lock of another factor
-        return None
-    engine = parts.engine_of(run.train)
-    for failure in failures:
-        found = engine.repair(made.spec, [failure])
-        if found is None:
-            continue
-        spec, move = found
-        try:
-            refuse_held_out(spec, run.train)
-        except HeldOutContent:
-            continue
-        return dataclasses.replace(made, spec=spec), failure, move
-    return None

@@ -91,7 +91,7 @@ def colour(request: Request) -> SceneSpec:
     if first in (target, reference):
         raise EditError(f"{first} is the task's own: bind another object as the distractor")
     shades = {o.object: o.colour for o in spec.attributes.objects}
-    others = sorted((n for n in spec.object_ids if n not in (target, reference)), key=lambda n: (n != first, top.distance(n, target), n))
+    others = sorted((n for n in spec.object_ids if n not in top.task_objects), key=lambda n: (n != first, top.distance(n, target), n))
     takes: list[tuple[str, str]] = []
     for name in others:
         source = reference if top.assets[name].kind != "object" and top.assets[reference].kind != "object" else target

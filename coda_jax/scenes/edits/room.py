@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 from coda_jax.scenes.at_start import true_at_start
-from coda_jax.scenes.families import family_of
-from coda_jax.scenes.placement import closer_than, within_reach
+from coda_jax.scenes.families import Family, Step, family_of
+from coda_jax.scenes.families.steps import NoPlace, after
+from coda_jax.scenes.placement import closer_than, free_grasps, within_reach
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.tabletop import Tabletop
 
@@ -35,8 +37,27 @@ def trouble(spec: SceneSpec) -> str | None:
     if true_at_start(spec.task.goal, top.places, containers):
         return "the goal would hold at the start"
     for step in top.steps:
-        if not top.free_grasps(step.goal.target):
+        if not _can_be_held(step):
             return f"no grasp of {step.goal.target} would be free for the open hand"
         if (reason := family.place_trouble(top, step)) is not None:
             return reason
+    return _later_trouble(top, family) if len(top.goals) > 1 else None
+
+
+def _can_be_held(step: Step) -> bool:
+    mine, asset = step.shapes[step.goal.target], step.target
+    around = [s for n, s in step.shapes.items() if n != step.goal.target and s.top > mine.bottom]
+    return bool(free_grasps(asset, mine.x, mine.y, mine.yaw, mine.bottom, around))
+
+
+def _later_trouble(top: Tabletop, family: Family) -> str | None:
+    """Why something cannot be held once what is moved before it stands in its place."""
+    step = top.steps[0]
+    for number in range(1, len(top.goals)):
+        try:
+            step = dataclasses.replace(after(family, step), number=number)
+        except NoPlace as error:
+            return str(error)
+        if not _can_be_held(step):
+            return f"no grasp of {step.goal.target} would be free for the open hand once {top.goals[number - 1].target} is moved"
     return None

@@ -22,6 +22,7 @@ from coda_jax.scenes.placement import Footprint, closer_than, free_grasps, gap, 
 if TYPE_CHECKING:
     from coda_jax.scenes.tabletop import Tabletop
 
+SETTLES_M = 0.005  # by as much a thing, such as a ball, may move when nobody touches it
 BESIDE_MARGIN_M = 0.05
 BESIDE_LEFT_M = 0.03  # of it, for edits of size
 BESIDE_SLACK_M = 0.008  # the free place for "beside" lies this far inside the limit
@@ -193,9 +194,11 @@ class PickPlace(Family):
             return super().place_trouble(top, step)
         target, reference = step.goal.target, step.goal.reference
         asset, place = top.assets[target], top.places[target]
-        limit = min(_stated_limit(top.spec.task.goal) or math.inf, beside_limit(asset, top.assets[reference]))
-        if top.distance(target, reference) < limit:
-            return "the goal would hold at the start"
+        own = beside_limit(asset, top.assets[reference])
+        stated = _stated_limit(top.spec.task.goal) or own
+        limit = min(stated, own)
+        if top.distance(target, reference) < stated + SETTLES_M:
+            return "the goal would hold at the start, or when things have settled"
         obstacles = [s for n, s in top.shapes.items() if n != target]
         if _free_beside(asset, place.yaw_rad, top.shapes[reference], limit, obstacles):
             return None

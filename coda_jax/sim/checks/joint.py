@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 
 from coda_jax.scenes.articulated import FAIR_AT_HANDLE, HOLDS, LEAST_HANDLE_M, Articulated, held_open
 from coda_jax.scenes.assets import Asset
+from coda_jax.scenes.fixes import Fix, first_move
 from coda_jax.scenes.placement import footprint, gap
 from coda_jax.scenes.spec import Placement, SceneSpec
 from coda_jax.sim.checks.record import Failure
 
+_INSIDE = 0.01  # share by which a new number keeps from the end of its range
 UNITS = {
     "slide": {"stiffness": "N/m", "damping": "N s/m", "friction": "N"},
     "hinge": {"stiffness": "N m/rad", "damping": "N m s/rad", "friction": "N m"},
@@ -34,7 +36,9 @@ def _numbers(name: str, asset: Articulated) -> Iterator[Failure]:
             message = (
                 f"the {kind} of {name} has {field} {value:.3g} {unit}; fair is {low:.3g}..{high:.3g} {unit}: change it to {nearest:.3g}"
             )
-            yield Failure("joint", name, "", abs(value - nearest), unit, message)
+            inside = max(low, nearest * (1 + _INSIDE if nearest > value else 1 - _INSIDE))
+            fix = Fix(name, "joint_friction" if field == "friction" else field, inside)
+            yield Failure("joint", name, "", abs(value - nearest), unit, message, (fix,))
     if not held_open(joint, asset.link.travel):
         most = HOLDS * joint.friction / asset.link.travel
         unit = UNITS[kind]["stiffness"]
@@ -42,14 +46,19 @@ def _numbers(name: str, asset: Articulated) -> Iterator[Failure]:
             f"the spring of {name} closes it again: stiffness {joint.stiffness:.3g} {unit} over {asset.link.travel:.3g} is more than "
             f"{HOLDS:g} of the friction {joint.friction:.3g}: lower the stiffness to {most:.3g} {unit}, or raise the friction"
         )
-        yield Failure("joint", name, "", joint.stiffness - most, unit, message)
+        enough = joint.friction * joint.stiffness / most * (1 + _INSIDE) if most > 0 else 0.0
+        fixes = [Fix(name, "stiffness", most * (1 - _INSIDE))]
+        if enough and enough <= FAIR_AT_HANDLE["friction"][1] * asset.lever_m:
+            fixes.append(Fix(name, "joint_friction", enough))
+        yield Failure("joint", name, "", joint.stiffness - most, unit, message, tuple(fixes))
     width = min(g.width_m for g in asset.grasps)
     if width < LEAST_HANDLE_M:
         message = (
             f"the handle of {name} is {width:.4f} m thick, at least {LEAST_HANDLE_M:g} m are held safely: "
             f"raise handle_scale to {joint.handle_scale * LEAST_HANDLE_M / width:.2f} or more"
         )
-        yield Failure("joint", name, "gripper", LEAST_HANDLE_M - width, "m", message)
+        fix = Fix(name, "handle_scale", joint.handle_scale * LEAST_HANDLE_M / width * (1 + _INSIDE))
+        yield Failure("joint", name, "gripper", LEAST_HANDLE_M - width, "m", message, (fix,))
 
 
 def _room(spec: SceneSpec, name: str, assets: Mapping[str, Asset]) -> Iterator[Failure]:
@@ -63,4 +72,5 @@ def _room(spec: SceneSpec, name: str, assets: Mapping[str, Asset]) -> Iterator[F
         other = shape(p) if p.object != name else None
         if other is not None and other.bottom < mine.top and (depth := -gap(mine, other)) > 0:
             message = f"{p.object} stands {depth:.3f} m within the reach of the moving part of {name}: move it {depth + 0.005:.3f} m away"
-            yield Failure("joint", p.object, name, depth, "m", message)
+            move = first_move(spec, p.object, lambda _: True)  # standing clear of the box is all that is asked
+            yield Failure("joint", p.object, name, depth, "m", message, (move,) if move else ())

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import mujoco
 import numpy as np
 
 from coda_jax.scenes.assets import Asset
+from coda_jax.scenes.fixes import Fix, first_move, ways
 from coda_jax.scenes.placement import Footprint, footprint, gap
+from coda_jax.scenes.spec import SceneSpec
+from coda_jax.scenes.tabletop import Tabletop
 from coda_jax.sim.checks.record import Failure, ValiditySettings
 from coda_jax.sim.compile import CompiledScene
 from coda_jax.types import ARTICULATED_TOKEN, FIXTURE_SLOTS, FREE_SLOTS
 
 _CLEAR_M = 0.002  # gap that a suggested move leaves
 _LONGEST_MOVE_M = 0.5
+_HAND_M, _AWAY_M = 0.13, (0.05, 0.1, 0.15, 0.2, 0.25, 0.3)  # room of the open hand, and moves out of it
 _DIRECTIONS = (("+x", (1.0, 0.0)), ("-x", (-1.0, 0.0)), ("+y", (0.0, 1.0)), ("-y", (0.0, -1.0)))
 
 
@@ -84,8 +88,14 @@ def _way_out(name: str, other: str, shapes: Mapping[str, Footprint], settings: V
     return best
 
 
+def _off(name: str, point: np.ndarray) -> Callable[[SceneSpec], bool]:
+    """Whether an object stands _HAND_M from a point of the hand."""
+    hand = Footprint(float(point[0]), float(point[1]), 0.0, 0.0, 0.0)
+    return lambda spec: gap(Tabletop(spec).shapes[name], hand) >= _HAND_M
+
+
 def _up(distance: float) -> float:
-    return np.ceil(distance * 1000) / 1000  # a millimetre too far rather than too short
+    return float(np.ceil(distance * 1000) / 1000)  # a millimetre too far rather than too short
 
 
 def overlap_failures(
@@ -104,25 +114,33 @@ def overlap_failures(
         if "gripper" in (a, b):
             name = b if a == "gripper" else a
             message = f"{name} penetrates the gripper by {hit.depth:.3f} m at {where}: lower it, or move it 0.15 m away from there"
-            yield Failure("penetration", name, "gripper", hit.depth, "m", message)
+            move = first_move(scene.spec, name, _off(name, hit.pos), ways(_AWAY_M))
+            yield Failure("penetration", name, "gripper", hit.depth, "m", message, (move,) if move else ())
             continue
         # The one to move: free rather than fixed, supported rather than supporting, the lighter otherwise.
         rank = {n: (assets[n].kind != "object", places[m].support == n, assets[n].mass_kg) for n, m in ((a, b), (b, a))}
         name, other, away = (a, b, -hit.normal) if rank[a] <= rank[b] else (b, a, hit.normal)
-        fixes = []
+        fixes, changes = [], []
         if places[name].support == other:
             if abs(away[2]) > 0.7:
                 fixes.append(f"raise it {_up(hit.depth):.3f} m")
+                changes.append(Fix(name, "pos_m", (0.0, 0.0, _up(hit.depth))))
             else:
                 axis = int(np.argmax(np.abs(away[:2])))
                 length = _up(hit.depth / abs(away[axis]) + _CLEAR_M)
                 fixes.append(f"move it {length:.3f} m along {'+' if away[axis] > 0 else '-'}{'xy'[axis]}, away from the wall")
+                step = length if away[axis] > 0 else -length
+                changes.append(Fix(name, "pos_m", (0.0 if axis else step, step if axis else 0.0, 0.0)))
         else:
             if assets[name].kind == "object":
                 fixes.append(f"raise it {_up(shapes[other].top - shapes[name].bottom):.3f} m, onto {other}")
+            moves = [first_move(scene.spec, name, lambda _: True), first_move(scene.spec, other, lambda _: True)]
             if way := _way_out(name, other, shapes, settings):
                 fixes.append(f"move it {_up(way[1]):.3f} m along {way[0]}")
+                along = dict(_DIRECTIONS)[way[0]]
+                moves.insert(1, Fix(name, "pos_m", (along[0] * _up(way[1]), along[1] * _up(way[1]), 0.0)))
             elif not fixes:
                 fixes.append("remove one of them: there is no free place beside it")
+            changes += [m for m in moves if m is not None]
         message = f"{name} penetrates {other} by {hit.depth:.3f} m at {where}; {' or '.join(fixes)}"
-        yield Failure("penetration", name, other, hit.depth, "m", message)
+        yield Failure("penetration", name, other, hit.depth, "m", message, tuple(changes))

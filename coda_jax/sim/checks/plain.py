@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from coda_jax.scenes.assets import Asset
-from coda_jax.scenes.families import family_of, named, read_goals
-from coda_jax.scenes.language import noun
+from coda_jax.scenes.families import Goal, family_of, named, read_goals
+from coda_jax.scenes.fixes import Fix, first_move, ways, within_area
+from coda_jax.scenes.language import noun, templates
+from coda_jax.scenes.placement import within_reach
 from coda_jax.scenes.shapes.build import volume
 from coda_jax.scenes.spec import ObjectAttributes, SceneSpec
 from coda_jax.scenes.wording import wording_trouble
 from coda_jax.sim.checks.record import Failure, ValiditySettings
+
+_INSIDE = 1e-4  # share by which a new number keeps from the end of its range, so that rounding does not leave it
 
 
 def plain_failures(spec: SceneSpec, assets: Mapping[str, Asset], settings: ValiditySettings) -> Iterator[Failure]:
@@ -35,10 +39,17 @@ def _names(spec: SceneSpec, assets: Mapping[str, Asset]) -> Iterator[Failure]:
     task = named(goals)
     target, reference = goals[0].target, goals[0].reference
     if unknown := [n for g in goals for n in (g.target, g.reference) if n not in assets]:
-        yield Failure("names", unknown[0], "", 0.0, "", f"the goal speaks of {unknown[0]}, which is no object: use {', '.join(assets)}")
+        yield Failure(
+            "names",
+            unknown[0],
+            "",
+            float(len(unknown)),
+            "objects",
+            f"the goal speaks of {unknown[0]}, which is no object: use {', '.join(assets)}",
+        )
         return
     if (loose := family_of(spec).goal_trouble(spec.task.goal, assets)) is not None:
-        yield Failure("names", target, reference, 0.0, "m", loose)
+        yield Failure("names", target, reference, 1.0, "goals", f"{target}: {loose}")
     text = " ".join(re.findall(r"[a-z]+", spec.task.instruction.lower()))
     colour = {o.object: o.colour for o in spec.attributes.objects}
     unnamed = False
@@ -48,15 +59,37 @@ def _names(spec: SceneSpec, assets: Mapping[str, Asset]) -> Iterator[Failure]:
         twins = [o for o in alike if colour[o] == colour[name]]
         if twins:
             message = f"{name} and {twins[0]} are both called {noun(colour[name], category)!r}: give one of them another colour"
-            yield Failure("names", name, twins[0], float(len(twins)), "objects", message)
+            fixes = _other_colours(spec, assets, sorted((twins[0], name), key=lambda n: n in task))
+            yield Failure("names", name, twins[0], float(len(twins)), "objects", message, fixes)
         wanted = noun(colour[name], category) if alike else category
         if not re.search(rf"\b{wanted}(s|es)?\b", text):
             reason = f"beside {' and '.join(alike)} of the same category " if alike else ""
             message = f"the instruction {spec.task.instruction!r} does not name {name} {reason}by what can be seen: say 'the {wanted}'"
             unnamed = True
-            yield Failure("names", name, "", 1.0, "objects", message)
+            fixes = (*_wording(spec, goals, assets), *_other_colours(spec, assets, [name], text))
+            yield Failure("names", name, "", 1.0, "objects", message, fixes)
     if not unnamed and (reason := wording_trouble(spec, goals, assets)) is not None:
-        yield Failure("names", target, reference, 0.0, "", reason)
+        yield Failure("names", target, reference, 1.0, "relations", f"{target}: {reason}", _wording(spec, goals, assets))
+
+
+def _wording(spec: SceneSpec, goals: Sequence[Goal], assets: Mapping[str, Asset]) -> tuple[Fix, ...]:
+    """The task in the first training phrasing of its relation."""
+    family = family_of(spec)
+    found = templates(family.name, str(family.relation_of(goals)), "train")
+    said = [noun(spec.attribute(n).colour, assets[n].category) for n in named(goals)]
+    return (Fix("", "instruction", found[0].render(*said)),) if found else ()
+
+
+def _other_colours(spec: SceneSpec, assets: Mapping[str, Asset], names: Sequence[str], text: str | None = None) -> tuple[Fix, ...]:
+    """For each of the objects, a colour with which no other is called like it; given a text, one with which the text names it."""
+    called = {noun(o.colour, assets[o.object].category) for o in spec.attributes.objects}
+    fixes = []
+    for name in names:
+        category = assets[name].category
+        free = [c for c in assets[name].colours if noun(c, category) not in called]
+        free = free if text is None else [c for c in free if re.search(rf"\b{noun(c, category)}(s|es)?\b", text)]
+        fixes += [Fix(name, "colour", c) for c in free[:1]]
+    return tuple(fixes)
 
 
 def _workspace(spec: SceneSpec, name: str, settings: ValiditySettings) -> Iterator[Failure]:
@@ -68,7 +101,10 @@ def _workspace(spec: SceneSpec, name: str, settings: ValiditySettings) -> Iterat
                 f"{name} stands at {axis} = {value:.3f} m, outside the workspace {low:g}..{high:g} m: "
                 f"move it {abs(value - inside):.3f} m along {'+' if inside > value else '-'}{axis}"
             )
-            yield Failure("workspace", name, "", abs(value - inside), "m", message)
+            x, y = within_area(*place[:2])
+            offered = ((x - place[0] + dx, y - place[1] + dy, 0.0) for dx, dy, _ in ((0.0, 0.0, 0.0), *ways()))
+            move = first_move(spec, name, lambda after: within_reach(*after.placement(name).pos_m[:2]), offered)
+            yield Failure("workspace", name, "", abs(value - inside), "m", message, (move,) if move else ())
 
 
 def _table(spec: SceneSpec, name: str, asset: Asset, settings: ValiditySettings) -> Iterator[Failure]:
@@ -76,14 +112,14 @@ def _table(spec: SceneSpec, name: str, asset: Asset, settings: ValiditySettings)
     bottom = placement.pos_m[2] - asset.half_extent_m[2]
     if bottom < -settings.penetration_m:
         message = f"{name} is {-bottom:.3f} m inside the table: raise it {-bottom:.3f} m, to z = {asset.half_extent_m[2]:.4f}"
-        yield Failure("table", name, "table", -bottom, "m", message)
+        yield Failure("table", name, "table", -bottom, "m", message, (Fix(name, "pos_m", (0.0, 0.0, -bottom)),))
     elif asset.kind != "object" and bottom > settings.pedestal_m + settings.penetration_m:
         high = bottom - settings.pedestal_m
         message = (
             f"{name} is fixed {bottom:.3f} m above the table, at most {settings.pedestal_m:g} m, as on a pedestal, are fair: "
             f"lower it {high:.3f} m, to z = {settings.pedestal_m + asset.half_extent_m[2]:.4f}"
         )
-        yield Failure("table", name, "table", high, "m", message)
+        yield Failure("table", name, "table", high, "m", message, (Fix(name, "pos_m", (0.0, 0.0, -high)),))
 
 
 def _scale(attribute: ObjectAttributes, asset: Asset, settings: ValiditySettings) -> Iterator[Failure]:
@@ -102,7 +138,21 @@ def _scale(attribute: ObjectAttributes, asset: Asset, settings: ValiditySettings
                 + f"; plausible for its size is {low:.3g}..{high:.3g} {unit}".rstrip()
                 + f": change it to {nearest:.3g}"
             )
-            yield Failure("scale", name, "", abs(value - nearest), unit, message)
+            yield Failure(
+                "scale", name, "", abs(value - nearest), unit or "times", message, _sizes(attribute, what, value, nearest, settings)
+            )
+
+
+def _sizes(attribute: ObjectAttributes, what: str, value: float, nearest: float, settings: ValiditySettings) -> tuple[Fix, ...]:
+    """Another mass or scale with which a measured thing is what is nearest to it and plausible."""
+    inside = nearest * (1 + _INSIDE if nearest > value else 1 - _INSIDE)
+    if what == "mass":
+        by = (value / inside) ** (1 / 3)  # volume goes with the cube of the scale
+        fixes = [Fix(attribute.object, "mass_kg", inside), Fix(attribute.object, "scale", attribute.scale * by)]
+    else:
+        fixes = [Fix(attribute.object, "scale", attribute.scale * inside / value)]
+    low, high = settings.scale
+    return tuple(f for f in fixes if f.field != "scale" or (isinstance(f.value, float) and low <= f.value <= high))
 
 
 def _jaws(spec: SceneSpec, assets: Mapping[str, Asset], settings: ValiditySettings) -> Iterator[Failure]:
@@ -112,11 +162,15 @@ def _jaws(spec: SceneSpec, assets: Mapping[str, Asset], settings: ValiditySettin
         widths = [g.width_m for g in assets[name].grasps]
         if not widths:
             message = f"{name} ({spec.attribute(name).asset}) cannot be grasped: make a graspable object the target"
-            yield Failure("scale", name, "gripper", 0.0, "m", message)
+            yield Failure("scale", name, "gripper", 1.0, "grasps", message)
         elif min(widths) > settings.jaw_m:
             factor = settings.jaw_m / min(widths)
+            thing, width = spec.attribute(name), min(widths)
+            field, now = ("scale", thing.scale) if thing.articulation is None else ("handle_scale", thing.articulation.handle_scale)
             message = (
-                f"the narrowest grasp of {name} is {min(widths):.3f} m wide and the jaws take {settings.jaw_m:g} m: "
-                f"scale it to {spec.attribute(name).scale * factor:.2f} or less"
+                f"the narrowest grasp of {name} is {width:.3f} m wide and the jaws take {settings.jaw_m:g} m: "
+                f"{'scale it' if field == 'scale' else 'lower its handle_scale'} to {now * factor:.2f} or less"
             )
-            yield Failure("scale", name, "gripper", min(widths) - settings.jaw_m, "m", message)
+            smaller = now * factor * (1 - _INSIDE)
+            fixes = (Fix(name, field, smaller),) if field != "scale" or smaller >= settings.scale[0] else ()
+            yield Failure("scale", name, "gripper", min(widths) - settings.jaw_m, "m", message, fixes)

@@ -15,12 +15,15 @@ from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.families import Step, family_of, read_goals
 from coda_jax.scenes.families.articulated import hand_blocked
 from coda_jax.scenes.families.steps import after
+from coda_jax.scenes.fixes import Fix, first_move, fixed, inward, stands_clear
 from coda_jax.scenes.placement import footprint, free_grasps, gap
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.checks.record import Failure, ValiditySettings
 from coda_jax.sim.inverse import inverse_kinematics, top_down
 
 _DROP_M = 0.005  # release height above the resting pose
+_ROOM_M = 0.03  # that messages ask for round a hand
+_TURNS_RAD = (0.4, -0.4, 0.8, -0.8, 1.2, -1.2)
 _ABOVE_M = 0.05  # the way down to a waypoint starts this far above it
 
 
@@ -109,7 +112,47 @@ def reach_failures(specs: Sequence[SceneSpec], assets: Sequence[Mapping[str, Ass
     """Failures of reach of each scene: some grasp must be reachable, and some place of the goal with the same grasp.
 
     Each waypoint counts with the point above it, from which the hand comes down; the jaws are symmetric, so both hand yaws are tried.
+    The amount of a blocked grasp or place is the shortest move found that frees it, _ROOM_M where none was.
     """
+    results = []
+    for spec, mine, found in zip(specs, assets, _misses(specs, assets, settings), strict=True):
+        results.append([_with_fixes(spec, mine, f, settings) for f in found])
+    return results
+
+
+def _with_fixes(spec: SceneSpec, assets: Mapping[str, Asset], failure: Failure, settings: ValiditySettings) -> Failure:
+    if failure.amount:
+        return dataclasses.replace(failure, fixes=_into_reach(spec, assets, failure, settings))
+    task = {n for g in read_goals(spec) for n in (g.target, g.reference)}
+    others = sorted(n for n, a in assets.items() if a.kind == "object" and n not in task and n in failure.message)
+    others += sorted(n for n, a in assets.items() if a.kind == "object" and n not in {*task, *others})
+
+    def free(after: SceneSpec) -> bool:
+        return not any(q.cause for q in _queries(after, assets))
+
+    moves = [first_move(spec, n, free) for n in dict.fromkeys((failure.object, *others, failure.other))]
+    fixes = tuple(sorted((m for m in moves if m is not None), key=_length))
+    return dataclasses.replace(failure, fixes=fixes, amount=_length(fixes[0]) if fixes else _ROOM_M, unit="m")
+
+
+def _length(move: Fix) -> float:
+    return math.hypot(*move.value[:2]) if isinstance(move.value, tuple) else 0.0
+
+
+def _into_reach(spec: SceneSpec, assets: Mapping[str, Asset], failure: Failure, settings: ValiditySettings) -> tuple[Fix, ...]:
+    """The least of the moves inward, and of the turns, with which the arm reaches."""
+    name, yaw = failure.object, spec.placement(failure.object).yaw_rad
+    offered = [[Fix(name, "pos_m", way) for way in inward(spec, name)], [Fix(name, "yaw_rad", yaw + t) for t in _TURNS_RAD]]
+    fixes = []
+    for some in offered:
+        tried = [(fix, after) for fix in some if stands_clear(after := fixed(spec, fix), name, spec)]
+        found = _misses([after for _, after in tried], [assets] * len(tried), settings)
+        fixes += [fix for (fix, _), misses in zip(tried, found, strict=True) if not any(f.object == name for f in misses)][:1]
+    return tuple(fixes)
+
+
+def _misses(specs: Sequence[SceneSpec], assets: Sequence[Mapping[str, Asset]], settings: ValiditySettings) -> list[list[Failure]]:
+    """Failures without fixes; those of a blocked hand or place have the amount 0."""
     queries = [_queries(spec, a) for spec, a in zip(specs, assets, strict=True)]
     rows: list[Waypoint] = []
     for q in itertools.chain(*queries):
@@ -143,7 +186,7 @@ def reach_failures(specs: Sequence[SceneSpec], assets: Sequence[Mapping[str, Ass
 
 def _out_of_reach(name: str, carried: str, point: tuple[float, ...], misses: np.ndarray, what: str) -> Failure:
     x, y, z = point[:3]
-    amount = float(misses.min())
+    amount = max(float(misses.min()), 1e-6)
     holding = f"the release of {carried} at {name}" if carried else f"the grasp of {name}"
     cause = f"misses by {amount:.3f} m" if amount > 1e-3 else "meets the joint limits"
     message = f"the arm cannot reach {holding}, at ({x:.2f}, {y:.2f}, {z:.2f}): it {cause}; move {name} towards (0.5, 0.0), or turn it"

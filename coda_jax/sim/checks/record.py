@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from coda_jax.scenes.fixes import Fix
 from coda_jax.sim.panda import PANDA
 from coda_jax.sim.robot import Robot
 
@@ -15,7 +16,8 @@ class Failure:
     """One failed check of one object.
 
     check: one of CHECKS. object: id ("" for the scene as a whole). other: id of the second object, "table" or "gripper" ("" without one).
-    amount: by how much, in ``unit``. message: what is wrong, where, and what to change.
+    amount: by how much, in ``unit``. message: what is wrong, where, and what to change. fixes: changes each of which should mend it, the
+    least one first; empty where no single change does.
     """
 
     check: str
@@ -24,6 +26,7 @@ class Failure:
     amount: float
     unit: str
     message: str
+    fixes: tuple[Fix, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

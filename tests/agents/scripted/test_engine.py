@@ -13,8 +13,12 @@ from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.edits.lock import edited_factors
 from coda_jax.scenes.edits.verbs import VERBS
+from coda_jax.scenes.families import read_goals
+from coda_jax.scenes.fixes import Fix
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.scenes.generation import evaluate_generation
+from coda_jax.scenes.lifting import bind, generate
+from coda_jax.scenes.spec import FACTORS
 from coda_jax.sim.checks.record import Failure
 
 TRAIN = Catalogue("train")
@@ -70,22 +74,19 @@ def test_priors_lower_the_highest_magnitude():
     assert engine.highest("size", {}) == 1.0
 
 
-def test_a_repair_moves_only_what_the_check_names(bases):
+def test_a_failure_without_a_change_is_left(bases):
+    assert repair(bases[0], [Failure("settle", bases[0].object_ids[0], "", 0.1, "m", "")], FACTORS) is None
+
+
+def test_of_two_changes_the_one_that_leaves_a_fair_task_is_made(bases):
     spec = bases[0]
-    mover, other = spec.object_ids[0], spec.object_ids[1]
-    failure = Failure("penetration", mover, other, 0.01, "m", "")
-    found = repair(spec, [failure])
-    assert found is not None
-    mended, move = found
-    assert edited_factors(spec, mended) == ("spatial",)
-    assert move.object in (mover, other)
-    moved = [n for n in spec.object_ids if spec.placement(n).pos_m != mended.placement(n).pos_m]
-    assert moved == [move.object]
-    assert 0.01 <= move.amount_m <= 0.02
-
-
-def test_what_moving_cannot_mend_is_left(bases):
-    assert repair(bases[0], [Failure("settle", bases[0].object_ids[0], "", 0.1, "m", "")]) is None
+    target, reference = read_goals(spec)[0].target, read_goals(spec)[0].reference
+    into = tuple(r - t for r, t in zip(spec.placement(reference).pos_m[:2], spec.placement(target).pos_m[:2], strict=True))
+    offered = (Fix(target, "pos_m", (*into, 0.0)), Fix(target, "yaw_rad", spec.placement(target).yaw_rad + 1e-3))
+    failure = Failure("reach", target, reference, 0.01, "m", "", offered)
+    found = repair(spec, [failure], ("spatial",))
+    assert found is not None and [c.fix for c in found[1]] == [offered[1]]
+    assert repair(spec, [failure], ("task", "attributes")) is None
 
 
 def test_the_scripted_engine_is_a_data_engine(bases, sandbox):
@@ -98,6 +99,16 @@ def test_the_scripted_engine_is_a_data_engine(bases, sandbox):
     programs = [evaluate_generation(text, sandbox, TRAIN) for text in texts]
     assert [p.edits[0].verb for p in programs] == engine.verbs_for(difficulty, bases, TRAIN)
     assert programs[0].edits[0].verb == "mass" and programs[0].edits[0].high == 0.5  # the priors were heard
-    failure = Failure("penetration", bases[0].object_ids[0], bases[0].object_ids[1], 0.01, "m", "")
-    mended = scripted.repair(bases[0], [failure])
-    assert mended is not None and mended[0] != bases[0] and mended[1].object in bases[0].object_ids[:2]
+    failure = Failure("table", bases[0].object_ids[0], "table", 0.01, "m", "", (Fix(bases[0].object_ids[0], "pos_m", (0.0, 0.0, 0.01)),))
+    mended = scripted.repair(bases[0], [failure], FACTORS)
+    assert mended is not None and mended[0] != bases[0] and mended[1][0].fix == failure.fixes[0]
+
+
+@pytest.mark.parametrize("family", sorted({f for v in VERBS.values() for f in v.families} | {"pick_place"}))
+def test_its_programs_find_their_roles_in_scenes_of_every_family(family, sandbox):
+    own = [sample_spec(TRAIN, family, "id", "train", seed) for seed in range(4)]
+    (text, *_) = engine.ScriptedEngine(TRAIN).propose(Difficulty("ATTRIBUTE", "grasp", "target_mass_kg:high"), own, {})
+    program = evaluate_generation(text, sandbox, TRAIN)
+    for spec in own:
+        (bound, *_) = bind(program, spec, TRAIN)
+        assert edited_factors(spec, generate(program, spec, bound, 0, TRAIN, 0.5)) == ("attributes",)
