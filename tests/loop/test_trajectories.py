@@ -1,6 +1,7 @@
 """Trajectories read back are the ones that were written, and those that a scene still lacks are made as if nothing had happened."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -95,10 +96,12 @@ def test_revised_tries_killed_at_every_one_end_the_same(tmp_path):
     spec = [sample_spec(Catalogue("train"), "pick_place", "id", "train", seed) for seed in (1, 53)]
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
-    whole = certify(Bare(tmp_path / "one", None), spec, 1, 0, None, "demonstrations")
+    whole_run: Any = Bare(tmp_path / "one", None)
+    whole = certify(whole_run, spec, 1, 0, None, "demonstrations")
     assert [[t.revisions for t in own] for own in whole.found] == [[0], [1]]
     assert (whole.tally.first, whole.tally.solved, whole.episodes) == (1, 2, 3)
-    run, found = Bare(tmp_path / "two", 1), None
+    run: Any = Bare(tmp_path / "two", 1)
+    found = None
     while found is None:
         try:
             found = certify(run, spec, 1, 0, None, "demonstrations")
