@@ -42,7 +42,7 @@ def two():
     ],
 )
 def test_what_a_remark_changes(one, kind, amount, changes):
-    decision = ScriptedSupervisor(3).revise(one, [Tried(FIRST, Critique((said(kind, amount),)))])
+    decision = ScriptedSupervisor(3).revise(one, [Tried(FIRST, Critique((said(kind, amount),)), 8)])
     assert decision.parameters is not None
     assert decision.parameters.changes() == pytest.approx(changes)
     assert kind in decision.reason
@@ -61,23 +61,23 @@ def test_every_kind_has_rules_that_stay_in_range(one, two, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_tried_twice_and_there_is_an_end(one, kind):
-    supervisor, tried, seen = ScriptedSupervisor(30), [Tried(FIRST, Critique((said(kind),)))], {FIRST}
+    supervisor, tried, seen = ScriptedSupervisor(30), [Tried(FIRST, Critique((said(kind),)), 8)], {FIRST}
     while (decision := supervisor.revise(one, tried)).parameters is not None:
         assert decision.parameters not in seen
         seen.add(decision.parameters)
-        tried.append(Tried(decision.parameters, tried[0].critique))
+        tried.append(Tried(decision.parameters, tried[0].critique, 8))
     assert len(tried) <= 31 and f"{kind} happened" in decision.reason
 
 
 def test_bound_and_order(one, two):
     failure = Critique((said("collided"), said("late")))
-    assert ScriptedSupervisor(0).revise(one, [Tried(FIRST, failure)]).parameters is None
-    tried = [Tried(FIRST, failure), Tried(PlanParameters(grasp=1), failure)]
+    assert ScriptedSupervisor(0).revise(one, [Tried(FIRST, failure, 8)]).parameters is None
+    tried = [Tried(FIRST, failure, 8), Tried(PlanParameters(grasp=1), failure, 8)]
     assert "1 revisions did not help" in ScriptedSupervisor(1).revise(one, tried).reason
     weak_first = Critique((dataclasses.replace(said("late"), step=0), said("missed")))
-    found = ScriptedSupervisor(3).revise(one, [Tried(FIRST, weak_first)]).parameters
+    found = ScriptedSupervisor(3).revise(one, [Tried(FIRST, weak_first, 8)]).parameters
     assert found is not None and found.funnel == 2.0
-    undone = [Tried(FIRST, Critique((said("undone"),)))]
+    undone = [Tried(FIRST, Critique((said("undone"),)), 8)]
     assert ScriptedSupervisor(3).revise(two, undone).parameters == PlanParameters(reverse=1)
     other = ScriptedSupervisor(3).revise(one, undone).parameters  # one goal has no other order
     assert other is not None and not other.reverse
@@ -87,9 +87,9 @@ def test_bound_and_order(one, two):
 
 def test_what_a_change_did_not_end_is_met_by_the_next_rule(one):
     swung = Critique((said("swung", 0.9),))
-    first = ScriptedSupervisor(3).revise(one, [Tried(FIRST, swung)]).parameters
+    first = ScriptedSupervisor(3).revise(one, [Tried(FIRST, swung, 8)]).parameters
     assert first is not None and first.grasp == 0
-    second = ScriptedSupervisor(3).revise(one, [Tried(FIRST, swung), Tried(first, swung)]).parameters
+    second = ScriptedSupervisor(3).revise(one, [Tried(FIRST, swung, 8), Tried(first, swung, 8)]).parameters
     assert second is not None and second.grasp == 1
 
 
