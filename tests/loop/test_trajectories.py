@@ -16,6 +16,8 @@ from coda_jax.scenes.generate import sample_spec
 from coda_jax.sim.demonstrate import Trajectory, demonstrate
 from coda_jax.sim.native import physics_steps
 from coda_jax.sim.simulator import episode_of
+from coda_jax.sim.supervision.parameters import PlanParameters
+from coda_jax.sim.supervision.supervisor import Revision, ScriptedSupervisor
 from tests.loop.small import small_config
 
 
@@ -110,6 +112,23 @@ def test_revised_tries_killed_at_every_one_end_the_same(tmp_path):
     assert (found.tally, found.episodes, found.physics_steps) == (whole.tally, whole.episodes, whole.physics_steps)
     for some, others in zip(found.found, whole.found, strict=True):
         assert_equal(some, others)
+
+
+def test_a_stored_try_that_would_now_be_another_one_is_made_anew(tmp_path, monkeypatch):
+    """Killed after the changed plan; the supervisor of the next process changes something else."""
+    specs = [sample_spec(Catalogue("train"), "pick_place", "id", "train", 53)]
+    run: Any = Bare(tmp_path, 1)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            certify(run, specs, 1, 0, None, "demonstrations")
+        run.begin()
+    other = PlanParameters(lift_m=0.021, carry_speed=0.5)
+    monkeypatch.setattr(ScriptedSupervisor, "revise", lambda *_: Revision(other, "another one"))
+    run.every = None
+    run.begin()
+    found = certify(run, specs, 1, 0, None, "demonstrations")
+    assert found.found[0] == [] or found.found[0][0].parameters == other
+    assert found.episodes >= 2
 
 
 def test_trajectories_of_another_scene_are_refused(tmp_path):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from coda_jax.sim.detour import REACH_M
-from coda_jax.sim.supervision.record import Record
+from coda_jax.sim.supervision.record import PLACE, Record
 from coda_jax.sim.supervision.remarks import KINDS, Remark
 from coda_jax.types import TABLE
 
@@ -20,7 +20,6 @@ _FELL_M = 0.012
 _SETTLED = 8  # moments in which something let go comes to rest
 _STILL_M, _STILL_STEPS = 0.004, 12  # no nearer by more than this in more control steps than these
 _STAYED_M = 0.01  # by which a hand without progress may wander meanwhile
-_PLACE = 4  # column of the predicates: nu, then the phases approach, grasp, transport, place, release
 _NOT_HANDLED = 8  # moments after which a thing that was held counts as left alone
 _SKILLS_WITH_LOAD = ("carry", "lower")
 
@@ -148,7 +147,7 @@ def releases(record: Record) -> Iterator[Remark]:
 
 def lost_goals(record: Record) -> Iterator[Remark]:
     """A goal that held without a hand on it, and later did not."""
-    met = record.trajectory.predicates[:, _PLACE] > 1 - 1e-3
+    met = record.trajectory.predicates[:, PLACE] > 1 - 1e-3
     tokens = [record.index[name] for name in record.targets]
     alone = met & ~np.asarray(record.views.finger_contact[1:, tokens]).any((1, 2))
     ends = np.flatnonzero(alone[:-1] & ~met[1:])

@@ -18,6 +18,7 @@ from coda_jax.sim.state import rotation_matrices
 from coda_jax.types import ARTICULATED_TOKEN, CONTROL_HZ, FREE_SLOTS, TABLE
 
 HANDLING = ("grasp", "carry", "lower", "move", "release", "retreat")
+PLACE = 4  # column of the predicates: nu, then the phases approach, grasp, transport, place, release
 _BEFORE = 6  # moments before an event in which its maker is looked for
 _NEAR_HAND_M = 0.08
 
@@ -134,8 +135,9 @@ class Record:
 
     def holds(self, number: int, moment: int) -> bool:
         """Whether a goal by itself holds at a moment, in whatever order the goals are reached."""
-        whole = self.spec.task.goal
-        parts = [whole] if len(self.goals) == 1 else [part for part in whole.args if isinstance(part, expressions.Expr)]
+        if len(self.goals) == 1:
+            return bool(self.trajectory.predicates[max(moment - 1, 0), PLACE] > 0.5)
+        parts = [part for part in self.spec.task.goal.args if isinstance(part, expressions.Expr)]
         table = expressions.stack([expressions.encode([parts[number]], self.index)])
         now = jax.tree.map(lambda leaf: np.asarray(leaf)[moment : moment + 1], self.views)
         return bool(np.asarray(expressions.evaluate(table, now))[0, 0] > 0.5)
