@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coda_jax.loop import parts
+from coda_jax.loop import demonstrations, parts
 from coda_jax.loop.rounds import trajectories
 from coda_jax.loop.rounds.certify import certify
 from coda_jax.loop.substeps import Substeps
@@ -129,6 +129,16 @@ def test_a_stored_try_that_would_now_be_another_one_is_made_anew(tmp_path, monke
     found = certify(run, specs, 1, 0, None, "demonstrations")
     assert found.found[0] == [] or found.found[0][0].parameters == other
     assert found.episodes >= 2
+
+
+def test_a_planner_is_judged_by_scenes_not_by_tries(unbroken):
+    """Every scene that is given up took several tries."""
+    failed = dataclasses.replace(unbroken.found[0][0], success=False, cause="gave up after 3 attempts")
+    tries = [failed] * (4 * 57 + 7)
+    demonstrations._judge(tries, 7, 57)
+    demonstrations._judge(tries, 0, 63)
+    with pytest.raises(InputError, match=r"the planner solved 6 of 64 scenes \(235 times gave up after 3 attempts\)"):
+        demonstrations._judge(tries, 6, 58)
 
 
 def test_trajectories_of_another_scene_are_refused(tmp_path):
