@@ -104,7 +104,7 @@ def default(preset: str = "cpu") -> Config:
             "policy": {
                 "chunk": 8,  # predicted actions per decision (h)
                 "width": 256,
-                "heads": 4,
+                "heads": 4,  # two of them find target and reference; two more for a second goal, in families that ask for one
                 "key_dim": 32,
                 "euler_steps": 5,
                 "yaw_frame": True,  # relative positions also in the gripper's yaw frame

@@ -224,7 +224,7 @@ class _Row:
     scene_id: str
     names: tuple[str | None, ...]
     instruction: str
-    roles: tuple[int, int]
+    roles: tuple[int, ...]
     revisions: int = 0
 
 

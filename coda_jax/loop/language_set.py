@@ -31,7 +31,8 @@ def phrases(catalogue: Catalogue, chosen: Sequence[str], per_template: int, seed
     for template in language.all_templates():
         if template.split != "train" or template.family not in chosen:
             continue
-        places = families.get(template.family).drawn_from(template.relation, catalogue)
+        family = families.get(template.family)
+        places = family.drawn_from(template.relation, catalogue)
         for _ in range(per_template):
             said: list[str] = []
             for categories in places:
@@ -39,5 +40,6 @@ def phrases(catalogue: Catalogue, chosen: Sequence[str], per_template: int, seed
                 while name in said:
                     name = draw(categories)
                 said.append(name)
-            found.append(Phrase(template.render(*said), said[0], said[min(1, len(said) - 1)]))
+            second = (said[2], said[family.second_reference(template.relation)]) if len(said) > 2 else None
+            found.append(Phrase(template.render(*said), said[0], said[min(1, len(said) - 1)], second))
     return found

@@ -22,7 +22,7 @@ def test_language_set_pads_and_points_at_the_right_names():
     language = grounding.language_set(phrases, ["can", "tray", "red mug", "can"], embed, 4)
     assert language.names.shape == (4, 3) and language.instructions.shape == (4, 3)
     assert language.named.tolist() == [True, True, True, False] and int(language.size) == 2
-    assert language.roles[:2].tolist() == [[2, 1], [0, -1]]
+    assert language.roles[:2].tolist() == [[2, 1, 2, 1], [0, -1, 0, -1]]
     np.testing.assert_array_equal(language.names[:, 0], [3, 4, 7, 0])
     with pytest.raises(ValueError, match="'tray', which is not among"):
         grounding.language_set(phrases, ["can", "red mug"], embed, 4)
