@@ -128,6 +128,7 @@ def default(preset: str = "cpu") -> Config:
             },
             "language": {
                 "phrases": 60,  # instructions without a scene, of each training template
+                "two_goals": 600,  # of each one that names what is moved second: whose words are whose takes more of them
             },
             "checkpoint": {
                 "every": 500,  # updates between saves

@@ -16,10 +16,10 @@ def names(catalogue: Catalogue) -> list[str]:
     return [language.noun(colour, category) for category in catalogue.categories() for colour in language.COLOURS]
 
 
-def phrases(catalogue: Catalogue, chosen: Sequence[str], per_template: int, seed: int) -> list[Phrase]:
+def phrases(catalogue: Catalogue, chosen: Sequence[str], per_template: int, of_two_goals: int, seed: int) -> list[Phrase]:
     """``per_template`` drawn instructions of each training template of the chosen families, with what they mean; never one name twice.
 
-    catalogue: ``Catalogue("train")``, so that no held-out word is learned.
+    of_two_goals: instead, of a template that names what is moved second. catalogue: ``Catalogue("train")``, so that no held-out word is learned.
     """
     rng = np.random.default_rng(np.random.SeedSequence([seed, 0x1A46]))
     colours = list(language.COLOURS)
@@ -33,7 +33,7 @@ def phrases(catalogue: Catalogue, chosen: Sequence[str], per_template: int, seed
             continue
         family = families.get(template.family)
         places = family.drawn_from(template.relation, catalogue)
-        for _ in range(per_template):
+        for _ in range(of_two_goals if "second" in template.places else per_template):
             said: list[str] = []
             for categories in places:
                 name = draw(categories)
