@@ -124,10 +124,14 @@ MODELS = {
 
 
 @pytest.mark.parametrize("case", MODELS)
-def test_models(tmp_path, case):
+def test_models(tmp_path, monkeypatch, case):
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
     old, new, says = MODELS[case]
     assert old in XML
     assert says in refused(tmp_path, XML.replace(old, new))
+    assert not list(here.iterdir())  # such as a log of MuJoCo
 
 
 @pytest.mark.parametrize(
