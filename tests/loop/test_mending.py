@@ -1,6 +1,8 @@
 """Careless scenes are mended by changes of what a check names, within the factors that may change, and pass in the end."""
 
 import dataclasses
+import types
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,7 +14,8 @@ from coda_jax.agents.scripted.repair import repair
 from coda_jax.loop import parts
 from coda_jax.loop.mending import checked
 from coda_jax.loop.rounds.rows import construction_rows
-from coda_jax.loop.rounds.variants import Built
+from coda_jax.loop.rounds.variants import Base, Batch, Built, Made, verified
+from coda_jax.loop.run import Run
 from coda_jax.memory.rows import Repair
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.edits.lock import edited_factors
@@ -20,7 +23,7 @@ from coda_jax.scenes.fixes import JOINT, Fix, fixed
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.scenes.spec import FACTORS, SceneSpec
 from coda_jax.scenes.tabletop import Tabletop
-from coda_jax.sim.checks.record import CHECKS
+from coda_jax.sim.checks.record import CHECKS, Failure
 from coda_jax.sim.validity import check
 
 TRAIN, EVERYTHING = Catalogue("train"), Catalogue.all()
@@ -127,3 +130,42 @@ def test_memory_keeps_what_was_changed():
     assert moved is not None and moved.direction == pytest.approx((0.6, 0.0, -0.8))
     assert (moved.action, moved.object, moved.amount, moved.unit) == ("move", "mug_1", pytest.approx(0.05), "m")
     assert others == [Repair("mass_kg", "mug_1", 0.2, "kg"), Repair("instruction", "", 1.0, "words", None, "put it down"), None]
+
+
+def test_a_repair_that_takes_the_edit_back_makes_no_variant():
+    base = Base(3, sample_spec(TRAIN, "pick_place", "id", "train", 3))
+    target = Tabletop(base.spec).goal.target
+    floats = fixed(base.spec, Fix(target, "pos_m", (0.0, 0.0, 0.1)))
+    aside = fixed(floats, Fix(target, "pos_m", (0.01, 0.0, 0.0)))
+    run, batch = types.SimpleNamespace(config=settings.default(), train=TRAIN), Batch()
+    run.config.sim.worlds = 8
+    candidates = [Made(base, spec, (("reach", 0.5),), "spatial") for spec in (floats, aside)]
+    (found,) = verified(cast(Run, run), candidates, batch, 2)
+    assert edited_factors(base.spec, found.spec) == ("spatial",) and batch.made == [found]
+    assert (batch.proposed, batch.first, batch.valid) == (2, 0, 1)
+    assert batch.refused == {"the repair took the edit back": 1}
+    assert [b.accepted for b in batch.history] == [False, False, True] and batch.history[1].fix is None
+    rows = construction_rows(batch.history, 1)
+    assert [r.repair is None for r in rows] == [False, True, False]
+
+
+def test_an_engine_that_changes_another_factor_is_not_followed():
+    class Careless(type(ENGINE)):
+        def repair(self, spec, failures, factors):
+            return repair(spec, failures, FACTORS)
+
+    base = sample_spec(TRAIN, "pick_place", "id", "train", 3)
+    floats = fixed(base, Fix(Tabletop(base).goal.target, "pos_m", (0.0, 0.0, 0.1)))
+    for factors, mended in ((("attributes",), False), (("spatial",), True)):
+        (found,) = checked([floats], [factors], EVERYTHING, TRAIN, LIMITS, Careless(TRAIN), 2)
+        assert found.valid is mended and bool(found.cures) is mended
+
+
+def test_a_change_of_what_is_so_already_is_none():
+    base = sample_spec(TRAIN, "pick_place", "id", "train", 3)
+    name = Tabletop(base).goal.target
+    still, turn = Fix(name, "pos_m", (0.0, 0.0, 0.0)), Fix(name, "yaw_rad", base.placement(name).yaw_rad + 1e-3)
+    failure = Failure("settle", name, "table", 0.1, "rad", "it tips: lay it flat", (still, turn))
+    found = repair(base, [failure], FACTORS)
+    assert found is not None and [c.fix for c in found[1]] == [turn]
+    assert repair(base, [dataclasses.replace(failure, fixes=(still,))], FACTORS) is None

@@ -150,24 +150,27 @@ def program_variant(run: Run, program: GenerationProgram, base: Base, level: flo
 def verified(run: Run, candidates: Sequence[Made], batch: Batch, repairs: int) -> list[Made]:
     """The candidates that are fair tasks, in order; invalid ones are mended within what their edits may change.
 
-    Adds to ``batch``: valid ones, how many were so at first, refusals by check, and each failed check with the repair that was tried.
+    Adds to ``batch``: valid ones, how many were so at first, refusals by check, and each failed check with the repair that was tried. A
+    scene whose repair took an edit back is refused: it is no variant of what its verbs say.
     """
-    factors = [(m.factor,) if m.factor else edited_factors(m.base.spec, m.spec) for m in candidates]
+    factors = [edited_factors(m.base.spec, m.spec) for m in candidates]
     settings, engine = parts.validity_of(run.config), parts.engine_of(run.train)
     found = checked([m.spec for m in candidates], factors, run.train, run.train, settings, engine, repairs)
     made = []
-    for candidate, one in zip(candidates, found, strict=True):
+    for candidate, own, one in zip(candidates, factors, found, strict=True):
+        kept = one.valid and edited_factors(candidate.base.spec, one.spec) == own
         batch.proposed += 1
         batch.first += one.first.valid
         verb, level = candidate.verbs[0][0], candidate.verbs[0][1]
         for attempt, cures in enumerate(one.cures, 1):
-            passed = one.valid and attempt == len(one.cures)
+            passed = kept and attempt == len(one.cures)
             batch.history += [Built(verb, level, c.failure, c.fix, passed) for c in cures]
-        if one.valid:
+        if kept:
             batch.valid += 1
             made.append(dataclasses.replace(candidate, spec=one.spec))
         else:
-            batch.history.append(Built(verb, level, one.report.failures[0], None, False))
-            batch.refuse(one.report.failures[0].check)
+            left = (one.report.failures or one.first.failures)[0]
+            batch.history.append(Built(verb, level, left, None, False))
+            batch.refuse("the repair took the edit back" if one.valid else left.check)
     batch.made.extend(made)
     return made
