@@ -135,18 +135,19 @@ def test_memory_keeps_what_was_changed():
 def test_a_repair_that_takes_the_edit_back_makes_no_variant():
     base = Base(3, sample_spec(TRAIN, "pick_place", "id", "train", 3))
     target = Tabletop(base.spec).goal.target
-    floats = fixed(base.spec, Fix(target, "pos_m", (0.0, 0.0, 0.1)))
-    aside = fixed(floats, Fix(target, "pos_m", (0.01, 0.0, 0.0)))
+    sunk = fixed(base.spec, Fix(target, "pos_m", (0.0, 0.0, -0.01)))
+    aside = fixed(sunk, Fix(target, "pos_m", (0.02, 0.0, 0.0)))
+    heavy = fixed(base.spec, Fix(target, "mass_kg", 30.0))  # the heaviest that is plausible is a fraction of it
     run, batch = types.SimpleNamespace(config=settings.default(), train=TRAIN), Batch()
     run.config.sim.worlds = 8
-    candidates = [Made(base, spec, (("reach", 0.5),), "spatial") for spec in (floats, aside)]
+    drawn = ((sunk, "reach", "spatial"), (aside, "reach", "spatial"), (heavy, "mass", "attributes"))
+    candidates = [Made(base, spec, ((verb, 1.0),), factor) for spec, verb, factor in drawn]
     (found,) = verified(cast(Run, run), candidates, batch, 2)
-    assert edited_factors(base.spec, found.spec) == ("spatial",) and batch.made == [found]
-    assert (batch.proposed, batch.first, batch.valid) == (2, 0, 1)
-    assert batch.refused == {"the repair took the edit back": 1}
-    assert [b.accepted for b in batch.history] == [False, False, True] and batch.history[1].fix is None
-    rows = construction_rows(batch.history, 1)
-    assert [r.repair is None for r in rows] == [False, True, False]
+    assert found.spec.placement(target).pos_m[0] == aside.placement(target).pos_m[0] and batch.made == [found]
+    assert (batch.proposed, batch.first, batch.valid) == (3, 0, 1)
+    assert batch.refused == {"the repair took the edit back": 2}
+    undone = [(False, True), (False, False)]  # the change, then given up
+    assert [(b.accepted, b.fix is not None) for b in batch.history] == [*undone, (True, True), *undone]
 
 
 def test_an_engine_that_changes_another_factor_is_not_followed():

@@ -17,10 +17,11 @@ from coda_jax.loop.run import Run
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.edits.lock import edited_factors
 from coda_jax.scenes.edits.record import EditError
-from coda_jax.scenes.edits.verbs import applied, verbs_of
+from coda_jax.scenes.edits.verbs import VERBS, applied, verbs_of
 from coda_jax.scenes.fixes import Fix
 from coda_jax.scenes.generation import GenerationProgram, evaluate_generation
 from coda_jax.scenes.lifting import bind, generate
+from coda_jax.scenes.measures import MEASURES, measure
 from coda_jax.scenes.spec import FACTORS, SceneSpec
 from coda_jax.sim.checks.record import Failure
 
@@ -28,6 +29,8 @@ _NAME = re.compile(r"\b[a-z]+_\d+\b")
 SECOND_FACTOR = 0.3  # share of random variants in which two factors are edited
 LEAST_MAGNITUDE = 0.2
 DRAWS = 6  # of verbs for one random variant
+KEPT = 0.5  # of an edit's change: with less left, a variant is nearer to its base than to what its magnitude says
+_NO_CHANGE = 1e-6  # of a measure, in its unit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,6 +150,20 @@ def program_variant(run: Run, program: GenerationProgram, base: Base, level: flo
     return None
 
 
+def took_back(made: Made, mended: SceneSpec) -> bool:
+    """Whether a repair took an edit back: a factor is the base's again, or less than KEPT is left of what a verb measurably changed."""
+    if mended == made.spec:
+        return False
+    if edited_factors(made.base.spec, mended) != edited_factors(made.base.spec, made.spec):
+        return True
+    at_base, edited, now = (measure(spec) for spec in (made.base.spec, made.spec, mended))
+    for name in {VERBS[verb].measure for verb, _ in made.verbs} & set(MEASURES):
+        change = edited[name] - at_base[name]
+        if abs(change) > _NO_CHANGE and (now[name] - at_base[name]) / change < KEPT:
+            return True
+    return False
+
+
 def verified(run: Run, candidates: Sequence[Made], batch: Batch, repairs: int) -> list[Made]:
     """The candidates that are fair tasks, in order; invalid ones are mended within what their edits may change.
 
@@ -157,8 +174,8 @@ def verified(run: Run, candidates: Sequence[Made], batch: Batch, repairs: int) -
     settings, engine = parts.validity_of(run.config), parts.engine_of(run.train)
     found = checked([m.spec for m in candidates], factors, run.train, run.train, settings, engine, repairs)
     made = []
-    for candidate, own, one in zip(candidates, factors, found, strict=True):
-        kept = one.valid and edited_factors(candidate.base.spec, one.spec) == own
+    for candidate, one in zip(candidates, found, strict=True):
+        kept = one.valid and not took_back(candidate, one.spec)
         batch.proposed += 1
         batch.first += one.first.valid
         verb, level = candidate.verbs[0][0], candidate.verbs[0][1]
