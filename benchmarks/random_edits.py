@@ -146,7 +146,7 @@ def judge(batch: list[Edit], everything: Catalogue, limits: validity.ValiditySet
     for edit, report in zip(made, validity.check([cast(SceneSpec, e.spec) for e in made], everything, limits), strict=True):
         spec = cast(SceneSpec, edit.spec)
         edit.row["valid"] = report.valid
-        edit.row["failures"] = [dataclasses.asdict(f) | {"lacks": unexplained(f, spec)} for f in report.failures]
+        edit.row["failures"] = [f.row(fixes=False) | {"lacks": unexplained(f, spec)} for f in report.failures]
         first, second, name = movement_m(spec, everything)
         edit.row |= {"moved_m": round(first, 6), "moved_after_m": round(second, 6), "mover": name}
 

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.broken_scenes import MISTAKES, broken
 from benchmarks.random_edits import unexplained
 from coda_jax import config as settings
+from coda_jax.agents.scripted.engine import ScriptedEngine
 from coda_jax.agents.scripted.repair import repair
 from coda_jax.loop import parts
 from coda_jax.loop.mending import checked
@@ -17,12 +18,14 @@ from coda_jax.loop.rounds.rows import construction_rows
 from coda_jax.loop.rounds.variants import Base, Batch, Built, Made, verified
 from coda_jax.loop.run import Run
 from coda_jax.memory.rows import Repair
+from coda_jax.scenes import fixes
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.edits.lock import edited_factors
 from coda_jax.scenes.fixes import JOINT, Fix, fixed
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.scenes.spec import FACTORS, SceneSpec
 from coda_jax.scenes.tabletop import Tabletop
+from coda_jax.sim.checks import reach
 from coda_jax.sim.checks.record import CHECKS, Failure
 from coda_jax.sim.validity import check
 
@@ -151,7 +154,7 @@ def test_a_repair_that_takes_the_edit_back_makes_no_variant():
 
 
 def test_an_engine_that_changes_another_factor_is_not_followed():
-    class Careless(type(ENGINE)):
+    class Careless(ScriptedEngine):
         def repair(self, spec, failures, factors):
             return repair(spec, failures, FACTORS)
 
@@ -169,4 +172,19 @@ def test_a_change_of_what_is_so_already_is_none():
     failure = Failure("settle", name, "table", 0.1, "rad", "it tips: lay it flat", (still, turn))
     found = repair(base, [failure], FACTORS)
     assert found is not None and [c.fix for c in found[1]] == [turn]
-    assert repair(base, [dataclasses.replace(failure, fixes=(still,))], FACTORS) is None
+    assert repair(base, [dataclasses.replace(failure, offer=(still,))], FACTORS) is None
+
+
+@pytest.mark.parametrize("family", settings.FAMILIES)
+def test_room_is_searched_only_where_somebody_mends(family, monkeypatch):
+    def asked(*_):
+        raise AssertionError("a search for room")
+
+    monkeypatch.setattr(fixes, "stands_clear", asked)
+    monkeypatch.setattr(reach, "stands_clear", asked)
+    reports = check(careless(family, 24), EVERYTHING, LIMITS)
+    found = [f for r in reports for f in r.failures]
+    assert {"names", "penetration"} <= {f.check for f in found}
+    assert all("fixes" not in f.row(fixes=False) for f in found)
+    with pytest.raises(AssertionError, match="a search for room"):
+        [f.row() for f in found]
