@@ -19,7 +19,8 @@ def names(catalogue: Catalogue) -> list[str]:
 def phrases(catalogue: Catalogue, chosen: Sequence[str], per_template: int, of_two_goals: int, seed: int) -> list[Phrase]:
     """``per_template`` drawn instructions of each training template of the chosen families, with what they mean; never one name twice.
 
-    of_two_goals: instead, of a template that names what is moved second. catalogue: ``Catalogue("train")``, so that no held-out word is learned.
+    of_two_goals: instead, of a template that names what is moved second. catalogue: ``Catalogue("train")``, so that no held-out word is
+    learned.
     """
     rng = np.random.default_rng(np.random.SeedSequence([seed, 0x1A46]))
     colours = list(language.COLOURS)
