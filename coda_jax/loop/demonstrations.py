@@ -225,7 +225,7 @@ class _Row:
     scene_id: str
     names: tuple[str | None, ...]
     instruction: str
-    roles: tuple[int, int]
+    roles: tuple[int, ...]
     revisions: NonNegativeInt = 0
 
 

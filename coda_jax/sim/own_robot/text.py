@@ -73,10 +73,10 @@ def read(path: Path) -> Source:
 
 def _parsed(path: Path) -> ET.Element:
     content = read_bytes(path, MAX_BYTES)
-    if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
-        raise RobotError(f"{path.name} declares a document type or entities: remove the declaration")
     try:
-        root = ET.fromstring(content)
+        root = ET.fromstring(content, ET.XMLParser(target=_Plain()))
+    except _Declared:
+        raise RobotError(f"{path.name} declares a document type or entities: remove the declaration") from None
     except (ET.ParseError, ValueError, LookupError) as error:
         raise RobotError(f"{path.name} is no XML ({str(error)[:80]}): save the model as MJCF") from None
     if root.tag != "mujoco":
@@ -87,6 +87,17 @@ def _parsed(path: Path) -> ET.Element:
         if element.tag == "include":
             raise RobotError(f"{path.name} includes another file: put everything into one file (MjSpec.to_xml writes it)")
     return root
+
+
+class _Declared(Exception):
+    """A document type is declared, in whatever encoding."""
+
+
+class _Plain(ET.TreeBuilder):
+    """Builds a tree; the parser calls ``doctype`` before it reads any entity."""
+
+    def doctype(self, *_: object) -> None:
+        raise _Declared
 
 
 def _walk(root: ET.Element) -> Iterator[tuple[int, ET.Element]]:
