@@ -13,6 +13,7 @@ from coda_jax.loop import workdir as folders
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.bucket import Bucket
+from coda_jax.sim.own_robot.record import files_of
 from coda_jax.sim.panda import PANDA
 
 
@@ -61,9 +62,14 @@ def test_a_run_belongs_to_its_robot(record, tmp_path):
         folders.check(workdir, settings.default())
     model = record.with_suffix(".xml")
     model.write_text(model.read_text().replace('mass="8.3"', 'mass="8.4"'))
+    assert folders.check(workdir, config)  # what acts in this process was read before
+    files_of.cache_clear()  # as in another one
     with pytest.raises(InputError, match="belongs to another robot"):
         folders.check(workdir, config)
+    with pytest.raises(InputError, match="belongs to another robot"):
+        folders.check_robot(workdir, config)
     model.unlink()
+    files_of.cache_clear()
     with pytest.raises(InputError, match=r"config.robot: .* is no file"):
         folders.check(workdir, config)
 
