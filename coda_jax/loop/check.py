@@ -151,6 +151,7 @@ def verdicts(files: Sequence[Path], config: settings.Config) -> Iterator[dict[st
 
 def run(config: settings.Config, path: Path) -> bool:
     """Check every program below ``path`` and print one JSON object a line; True if none was refused."""
+    parts.own_families(config)
     accepted = True
     for row in verdicts(program_files(path), config):
         accepted &= row["accepted"]

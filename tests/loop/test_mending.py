@@ -16,10 +16,11 @@ from coda_jax.loop.rounds.variants import Built
 from coda_jax.memory.rows import Repair
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.edits.lock import edited_factors
-from coda_jax.scenes.fixes import JOINT, Fix, fixed
+from coda_jax.scenes.fixes import JOINT, Fix, first_move, fixed
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.scenes.spec import FACTORS, SceneSpec
 from coda_jax.scenes.tabletop import Tabletop
+from coda_jax.sim.checks import overlap
 from coda_jax.sim.checks.record import CHECKS
 from coda_jax.sim.validity import check
 
@@ -127,3 +128,23 @@ def test_memory_keeps_what_was_changed():
     assert moved is not None and moved.direction == pytest.approx((0.6, 0.0, -0.8))
     assert (moved.action, moved.object, moved.amount, moved.unit) == ("move", "mug_1", pytest.approx(0.05), "m")
     assert others == [Repair("mass_kg", "mug_1", 0.2, "kg"), Repair("instruction", "", 1.0, "words", None, "put it down"), None]
+
+
+def test_a_move_leaves_the_angle_as_it_was_written():
+    spec = careless("pick_place", 1)[0]
+    name = spec.object_ids[0]
+    places = tuple(dataclasses.replace(p, yaw_rad=5.5) if p.object == name else p for p in spec.spatial.placements)
+    spec = dataclasses.replace(spec, spatial=dataclasses.replace(spec.spatial, placements=places))
+    assert differences(spec, fixed(spec, Fix(name, "pos_m", (0.01, 0.0, 0.0)))) == {name: {"pos_m"}}
+
+
+def test_a_pile_is_checked_in_a_bounded_number_of_moves(monkeypatch):
+    """Six things and two fixtures in one place: each is moved for itself once, however many others it cuts into."""
+    spec = next(s for s in (sample_spec(TRAIN, "pick_place", "id", "train", i) for i in range(200)) if len(s.object_ids) >= 7)
+    places = tuple(dataclasses.replace(p, pos_m=(0.5, 0.0, p.pos_m[2])) for p in spec.spatial.placements)
+    spec = dataclasses.replace(spec, spatial=dataclasses.replace(spec.spatial, placements=places))
+    moved = []
+    monkeypatch.setattr(overlap, "first_move", lambda spec, name, *a: moved.append(name) or first_move(spec, name, *a))
+    (report,) = check([spec], EVERYTHING, LIMITS)
+    assert len([f for f in report.failures if f.check == "penetration"]) > len(spec.object_ids)
+    assert len(moved) == len(set(moved)) <= len(spec.object_ids)

@@ -8,7 +8,7 @@ import pytest
 from coda_jax import config as settings
 from coda_jax import main
 from coda_jax.evaluation.metrics import Tally, read_summary
-from coda_jax.loop import foreign_suites, parts
+from coda_jax.loop import foreign_suites, parts, view
 from coda_jax.loop import workdir as folders
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
@@ -93,8 +93,18 @@ def test_a_missing_record_is_bad_input(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text("from coda_jax.config import default as get_config\n")
     assert main.main(["--config=mine.py", "--config.robot=gone.json"]) == main.BAD_INPUT
-    assert "config.robot: gone.json is no file" in capsys.readouterr().err
+    assert f"config.robot: {tmp_path / 'gone.json'} is no file" in capsys.readouterr().err
     assert not (tmp_path / "runs" / "mine" / "config.json").exists()
+
+
+def test_a_picture_for_a_run_shows_its_robot(record, tmp_path, monkeypatch, capsys):
+    config, workdir, drawn = config_with(record), tmp_path / "run", []
+    with folders.open_run(workdir, config):
+        (workdir / "commits.jsonl").write_text("")
+    picture = view.films.picture
+    monkeypatch.setattr(view.films, "picture", lambda *a: drawn.append(a[2].name) or picture(*a))
+    assert main.main(["--mode=view", f"--workdir={workdir}"]) == main.DONE
+    assert drawn == ["six_joint_arm"] and list((workdir / "videos").iterdir())
 
 
 def test_how_many_scenes_of_the_suites_it_reaches(record):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 
@@ -107,6 +108,7 @@ def overlap_failures(
         name: footprint(asset, *places[name].pos_m[:2], places[name].yaw_rad, places[name].pos_m[2] - asset.half_extent_m[2])
         for name, asset in assets.items()
     }
+    nearest = functools.cache(lambda name: first_move(scene.spec, name, lambda _: True))  # one thing may cut into many
     for (a, b), hit in sorted(_deepest(scene, data).items()):
         if hit.depth <= settings.penetration_m:
             continue
@@ -134,7 +136,7 @@ def overlap_failures(
         else:
             if assets[name].kind == "object":
                 fixes.append(f"raise it {_up(shapes[other].top - shapes[name].bottom):.3f} m, onto {other}")
-            moves = [first_move(scene.spec, name, lambda _: True), first_move(scene.spec, other, lambda _: True)]
+            moves = [nearest(name), nearest(other)]
             if way := _way_out(name, other, shapes, settings):
                 fixes.append(f"move it {_up(way[1]):.3f} m along {way[0]}")
                 along = dict(_DIRECTIONS)[way[0]]
