@@ -95,6 +95,7 @@ def test_a_missing_record_is_bad_input(tmp_path, monkeypatch, capsys):
     assert main.main(["--config=mine.py", "--config.robot=gone.json"]) == main.BAD_INPUT
     assert f"config.robot: {tmp_path / 'gone.json'} is no file" in capsys.readouterr().err
     assert not (tmp_path / "runs" / "mine" / "config.json").exists()
+    assert main.main(["--config=mine.py", "--config.robot=gone.json", "--dry_run"]) == main.BAD_INPUT
 
 
 def test_a_picture_for_a_run_shows_its_robot(record, tmp_path, monkeypatch, capsys):
