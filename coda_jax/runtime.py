@@ -9,9 +9,7 @@ import importlib.metadata
 import os
 import platform
 import signal
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -155,23 +153,6 @@ def device_summary() -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     mujoco = package_version("mujoco") or "missing"
     return f"{len(devices)} {' and '.join(kinds)} device{plural}, {cores} cores, jax {jax.__version__}, mujoco {mujoco}"
-
-
-def run_module(module: str, job: str, time_s: float) -> subprocess.CompletedProcess[str]:
-    """Run a module of this package in a child process, with a text for its input, until it ends.
-
-    It runs in an empty folder: libraries write logs where they run. Whatever bytes it says are read as text.
-
-    Raises:
-      subprocess.TimeoutExpired: it took longer than ``time_s`` and was killed.
-    """
-    home = str(Path(__file__).resolve().parents[1])
-    places = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
-    with tempfile.TemporaryDirectory() as empty:
-        return subprocess.run(
-            [sys.executable, "-m", module], input=job, capture_output=True, encoding="utf-8", errors="replace", timeout=time_s, check=False,
-            cwd=empty, env=os.environ | {"PYTHONPATH": places},
-        )  # fmt: skip
 
 
 def check_stop() -> None:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import re
-import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from coda_jax import config as settings
+from coda_jax.foreign import read_plain
 from coda_jax.loop import parts
 from coda_jax.loop.check_training import TrainingCheck
 from coda_jax.loop.mending import Checked, checked
@@ -54,13 +53,9 @@ def read_program(path: Path, most_bytes: int) -> str:
       ProgramError: it is no plain file or larger than ``most_bytes``, cannot be read, or is no UTF-8.
     """
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait for its writer
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise ProgramError(ErrorKind.TEXT, "it is no plain file: save the program as one")
-            raw = file.read(most_bytes + 1)
+        raw = read_plain(path, most_bytes)
     except OSError as error:
-        raise ProgramError(ErrorKind.TEXT, f"the file cannot be read: {error.strerror}") from None
+        raise ProgramError(ErrorKind.TEXT, f"the file cannot be read: {error.strerror}: save the program as a plain file") from None
     if len(raw) > most_bytes:
         raise ProgramError(ErrorKind.TEXT, f"the file is larger than {most_bytes} bytes: write a shorter program")
     try:

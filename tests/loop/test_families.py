@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-from collections import Counter
-from pathlib import Path
-
 import re
 import zlib
+from collections import Counter
+from pathlib import Path
 
 import pytest
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coda_jax import runtime
+from coda_jax import foreign
 from coda_jax.scenes.assets import Primitive
 from coda_jax.scenes.meshes.load import MeshError, read_bytes, read_triangles
 from coda_jax.scenes.meshes.primitives import fit, overlap
@@ -65,7 +65,7 @@ def convert(path: Path, up: str = "z", longest_m: float | None = None, pieces: i
     read_bytes(path)  # what can be said without the child is said here
     job = json.dumps([str(path.resolve()), up, longest_m, pieces])
     try:
-        child = runtime.run_module("coda_jax.scenes.meshes.convert", job, TIME_S)
+        child = foreign.run_module("coda_jax.scenes.meshes.convert", job, TIME_S)
     except subprocess.TimeoutExpired as error:
         raise MeshError(f"{path.name} took more than {TIME_S} s: simplify the mesh") from error
     try:

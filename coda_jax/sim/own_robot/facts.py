@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from coda_jax import runtime
+from coda_jax import foreign
 from coda_jax.sim.own_robot.errors import RobotError
 from coda_jax.sim.own_robot.text import Source
 
@@ -94,7 +94,7 @@ def facts_of(source: Source) -> Facts:
     files = {k: base64.b64encode(v).decode() for k, v in source.files.items()}
     job = json.dumps({"xml": source.xml, "files": files})
     try:
-        child = runtime.run_module(_MODULE, job, TIME_S)
+        child = foreign.run_module(_MODULE, job, TIME_S)
     except subprocess.TimeoutExpired as error:
         raise RobotError(f"MuJoCo takes more than {TIME_S} s: simplify the meshes") from error
     try:

@@ -103,7 +103,7 @@ def described(name: str, made: Assembly, hand: Hand, home: Sequence[float] | str
     for joint, angle in zip(joints, posture, strict=True):
         if not joint.low - _PLAY_RAD <= angle <= joint.high + _PLAY_RAD:
             raise RobotError(
-                f"home turns joint {shown(joint.name)} to {angle + joint.zero:.5g} rad, beyond its range of {joint.low + joint.zero:.3g} to "
+                f"home turns joint {shown(joint.name)} to {angle + joint.zero:.5g} rad, beyond its {joint.low + joint.zero:.3g} to "
                 f"{joint.high + joint.zero:.3g}: give angles in rad that it allows"
             )
     origins, rotations = write.frames_of(made)

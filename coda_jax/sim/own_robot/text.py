@@ -4,12 +4,11 @@ its folder is opened. Nothing here runs MuJoCo."""
 from __future__ import annotations
 
 import dataclasses
-import os
-import stat
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
 
+from coda_jax.foreign import read_plain
 from coda_jax.sim.own_robot.errors import RobotError, shown
 
 MAX_BYTES, MAX_MESH_BYTES = 2**20, 32 * 2**20
@@ -119,13 +118,9 @@ def read_bytes(path: Path, most: int) -> bytes:
     try:
         if not path.is_file():
             raise RobotError(f"{path} is no file: give the path of one that exists")
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))  # it may have become a pipe
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise RobotError(f"{path} is no file: give the path of one that exists")
-            content = file.read(most + 1)  # whatever size it claims
+        content = read_plain(path, most)
     except OSError as error:
-        raise RobotError(f"{path} cannot be read ({error.strerror}): change its permissions") from error
+        raise RobotError(f"{path} cannot be read ({error.strerror}): give a plain file that can") from error
     if len(content) > most:
         raise RobotError(f"{path.name} has more than {most / 2**20:.3g} MiB: use a simpler model")
     return content

@@ -74,10 +74,10 @@ def test_what_cannot_be_converted(tmp_path, monkeypatch):
     def slow(name, job, timeout):
         raise subprocess.TimeoutExpired("child", timeout)
 
-    monkeypatch.setattr(module.runtime, "run_module", slow)
+    monkeypatch.setattr(module.foreign, "run_module", slow)
     with pytest.raises(MeshError, match="took more than 300 s: simplify"):
         convert(path)
     dead = subprocess.CompletedProcess([], -9, "", "")
-    monkeypatch.setattr(module.runtime, "run_module", lambda *a, **k: dead)
+    monkeypatch.setattr(module.foreign, "run_module", lambda *a, **k: dead)
     with pytest.raises(MeshError, match="could not be converted \\(ended with -9\\)"):
         convert(path)

@@ -139,7 +139,7 @@ def test_models(tmp_path, case):
         ({"hand_body": "forearm"}, "must hang on the hand"),
         ({"home": (0.0,) * 5}, "home has 5 values: give 6"),
         ({"home": (0.0, -1.6, float("nan"), 1.2, 0, 0)}, "home has 6 values"),
-        ({"home": (0.0, -92.0, 115.0, 69.0, 0.0, 90.0)}, "home turns joint 'lift' to -92 rad, beyond its range of -6.28 to 6.28"),
+        ({"home": (0.0, -92.0, 115.0, 69.0, 0.0, 90.0)}, "home turns joint 'lift' to -92 rad, beyond its -6.28 to 6.28"),
         ({"home": ("a",) * 6}, "give 6 joint angles"),
         ({"home": "ready"}, "no keyframe 'ready' (there are: none)"),
         ({"home": (0.0, 1.5, -2.0, 1.9, 0.0, 1.57)}, "with the elbow up"),
@@ -252,7 +252,7 @@ def test_a_file_larger_than_it_claims(tmp_path):
 def test_a_file_that_became_a_pipe(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "arm.xml")
     monkeypatch.setattr(Path, "is_file", lambda path: True)
-    with pytest.raises(RobotError, match="is no file"):
+    with pytest.raises(RobotError, match="it is no plain file"):
         text.read(tmp_path / "arm.xml")
 
 
