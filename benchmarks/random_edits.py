@@ -27,6 +27,7 @@ from coda_jax import runtime
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.loop import parts
 from coda_jax.programs.sandbox import Sandbox
+from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.edits.lock import edited_factors
 from coda_jax.scenes.edits.record import EditError
@@ -65,7 +66,7 @@ def drawn(seed: int, number: int, families: Sequence[str], train: Catalogue, san
     rng = np.random.default_rng([seed, number])
     family = families[number % len(families)]
     base = int(rng.integers(SEEDS))
-    row: dict[str, Any] = {"number": number, "family": family, "base": base}
+    row: dict[str, Any] = {"seed": seed, "number": number, "family": family, "base": base}
     try:
         spec = sample_spec(train, family, "id", "train", base)
         factor = str(rng.choice(FACTORS))
@@ -146,9 +147,24 @@ def judge(batch: list[Edit], everything: Catalogue, limits: validity.ValiditySet
     for edit, report in zip(made, validity.check([cast(SceneSpec, e.spec) for e in made], everything, limits), strict=True):
         spec = cast(SceneSpec, edit.spec)
         edit.row["valid"] = report.valid
-        edit.row["failures"] = [dataclasses.asdict(f) | {"lacks": unexplained(f, spec)} for f in report.failures]
+        edit.row["failures"] = [f.row(fixes=False) | {"lacks": unexplained(f, spec)} for f in report.failures]
         first, second, name = movement_m(spec, everything)
         edit.row |= {"moved_m": round(first, 6), "moved_after_m": round(second, 6), "mover": name}
+
+
+def earlier(out: Path, seed: int) -> list[dict[str, Any]]:
+    """The edits that a file holds.
+
+    Raises:
+      InputError: they are of another seed, or a line of the file is broken.
+    """
+    try:
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+    except ValueError as error:
+        raise InputError(f"{out} has a broken line ({error}): remove its last line, or give another --out") from error
+    if [(r.get("seed"), r["number"]) for r in rows] != [(seed, i) for i in range(len(rows))]:
+        raise InputError(f"{out} holds other edits than the first of --seed={seed}: give their seed, or another --out")
+    return rows
 
 
 def main(argv: list[str]) -> None:
@@ -159,7 +175,7 @@ def main(argv: list[str]) -> None:
     limits = dataclasses.replace(parts.validity_of(config), threads=1)
     train, everything = Catalogue("train"), Catalogue.all()
     out = Path(_OUT.value) if _OUT.value else None
-    rows = [json.loads(line) for line in out.read_text().splitlines()] if out is not None and out.exists() else []
+    rows = earlier(out, _SEED.value) if out is not None and out.exists() else []
     cpu, wall = time.process_time(), time.perf_counter()
     with Sandbox(parts.limits_of(config)) as sandbox, Progress("random edits", _EDITS.value, "edits", interval_s=30) as progress:
         progress.skip(len(rows))

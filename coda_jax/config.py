@@ -89,6 +89,7 @@ def default(preset: str = "cpu") -> Config:
                 "speed": 0.5,  # share of the largest displacement per control step; slower demonstrations clone better
                 "attempts": 3,  # grasps tried before a scene is given up
                 "gain": 1.6,  # commanded share of the remaining error
+                "revisions": 3,  # further tries of a scene with a plan that the supervisor changed; 0 for none
             },
             "noise": {  # disturbance of what the planner executes; labels stay clean
                 "action_std": 0.15,

@@ -62,8 +62,8 @@ class Coverage:
 
 @dataclass(frozen=True, config=_STRICT)
 class Verification:
-    """Scenes of a round that were put through the physical checks. first: those that passed as proposed; valid: after repairs, the first
-    ones included. traces: whether earlier constructions were priors of what was proposed."""
+    """Scenes that a round's strategy proposed and that were put through the physical checks. first: those that passed as proposed; valid:
+    after repairs, the first ones included. traces: whether earlier constructions were priors of what was proposed."""
 
     proposed: Count
     first: Count

@@ -5,7 +5,6 @@ Scenes: sandbox, refusal of held-out content, physics. Generation programs: sand
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -117,7 +116,7 @@ def described(spec: SceneSpec, found: Checked) -> dict[str, Any]:
     if report.failures:
         first = report.failures[0]
         row |= {"kind": f"invalid_{first.check}", "line": None, "reason": first.message}
-        row["failures"] = [dataclasses.asdict(f) for f in report.failures]
+        row["failures"] = [f.row() for f in report.failures]
         if found.valid:
             row["mended_by"] = [cure.fix.said() for cures in found.cures for cure in cures]
             row["mended_scene_id"] = found.spec.scene_id

@@ -28,6 +28,9 @@ from coda_jax.sim.demonstrate import Trajectory, demonstrate, success_by_categor
 from coda_jax.sim.observe import words_and_roles
 from coda_jax.sim.recording import observed
 from coda_jax.sim.simulator import Episode, episode_of
+from coda_jax.sim.supervision.parameters import PlanParameters
+from coda_jax.sim.supervision.scene_tries import SceneTries
+from coda_jax.sim.supervision.tally import Tally
 from coda_jax.types import ACTION_DIM, WorldView
 
 NAME = "demonstrations"
@@ -35,29 +38,50 @@ _JUDGED_AFTER, _LEAST_SUCCESS = 64, 0.1  # episodes after which a planner below 
 
 
 class Orders:
-    """Scenes for exactly ``wanted`` successes: another one is handed out for every failure that is reported, and none otherwise.
+    """Scenes for exactly ``wanted`` successes: another one is handed out for every scene that was given up, and none otherwise.
 
-    Unlike a plain iterator it goes on after it had nothing to hand out. Every scene that is begun is also finished, so that short
-    episodes are not favoured.
+    A failure is tried again with a changed plan before its scene is given up. Unlike a plain iterator it goes on after it had nothing to
+    hand out. Every scene that is begun is also finished, so that short episodes are not favoured.
+
+    tries_of: the tries of a scene.
     """
 
-    def __init__(self, source: SceneSource, first: int, wanted: int, horizon: Callable[[SceneSpec], int]):
-        self._source, self._horizon = source, horizon
+    def __init__(
+        self, source: SceneSource, first: int, wanted: int, horizon: Callable[[SceneSpec], int], tries_of: Callable[[SceneSpec], SceneTries]
+    ):
+        self._source, self._horizon, self._tries_of = source, horizon, tries_of
         self.next, self._allowed = first, wanted
+        self.tries: dict[int, SceneTries] = {}
+        self._again: collections.deque[tuple[int, int]] = collections.deque()
 
     def __iter__(self) -> Iterator[Episode]:
         return self
 
     def __next__(self) -> Episode:
-        if not self._allowed:
+        if self._again:
+            key = self._again.popleft()
+        elif self._allowed:
+            self._allowed -= 1
+            key, self.next = (self.next, 0), self.next + 1
+        else:
             raise StopIteration
-        self._allowed -= 1
-        number, self.next = self.next, self.next + 1
-        spec = self._source.get(number).spec
-        return episode_of(spec, self._horizon(spec), (number, 0))
+        spec = self._source.get(key[0]).spec
+        if key[0] not in self.tries:
+            self.tries[key[0]] = self._tries_of(spec)
+        return episode_of(spec, self._horizon(spec), key)
 
-    def failed(self) -> None:
-        self._allowed += 1
+    def parameters(self, episode: Episode) -> PlanParameters:
+        number, attempt = episode.key
+        return self.tries[number].parameters[attempt]
+
+    def ended(self, trajectory: Trajectory) -> Trajectory:
+        """Note the end of a try, with the revisions that it took."""
+        number, attempt = trajectory.episode.key
+        again = self.tries[number].end(attempt, trajectory)
+        self._again.extend((number, n) for n in again)
+        if not trajectory.success and not again:
+            self._allowed += 1
+        return dataclasses.replace(trajectory, revisions=self.tries[number].revisions_of(attempt))
 
 
 def to_demonstration(trajectory: Trajectory, catalogue: Catalogue) -> Demonstration:
@@ -79,30 +103,35 @@ def run(run: Run) -> dict[str, Any]:
         run.metrics.write("planner", category=category, k=k, n=n)
     for cause, n in sorted(run.state.causes.items()):
         run.metrics.write("planner_failure", cause=cause, n=n)
+    tally = run.state.supervised
+    run.metrics.write("supervised", stage=NAME, **tally.row())
     run.say("planner success by category: " + ", ".join(f"{c} {k}/{n}" for c, (k, n) in sorted(run.state.planner.items())))
+    run.say(f"of {tally.scenes} scenes the planner failed in {tally.failures()}")
     return {"done": run.state.demos, "unit": "demos"}
 
 
 def _wave(run: Run, sim: Any, source: SceneSource, wanted: int, progress: Progress) -> None:
     config, state = run.config, run.state
-    orders = Orders(source, state.used, wanted, parts.horizon_of(config))
+    orders = Orders(source, state.used, wanted, parts.horizon_of(config), lambda spec: parts.tries_of(config, run.everything, spec, 1))
     steps = sim.physics_steps
     finished: list[Trajectory] = []
     kept = 0
     planner = {name: list(counts) for name, counts in state.planner.items()}
-    for trajectory in demonstrate(sim, run.everything, orders, parts.planner_of(config), parts.noise_of(config), config.seed):
+    for trajectory in demonstrate(
+        sim, run.everything, orders, parts.planner_of(config), parts.noise_of(config), config.seed, orders.parameters
+    ):
         runtime.check_stop()  # what this wave did is done again
-        finished.append(trajectory)
+        finished.append(orders.ended(trajectory))
         kept += trajectory.success
-        if not trajectory.success:
-            orders.failed()
         progress.update(state.demos + kept, planner=f"{100 * kept / len(finished):.0f} %")
         _judge(finished, kept)
     finished.sort(key=lambda t: t.episode.key)
-    for category, (k, n) in success_by_category(finished, run.everything, len(settings.families(config)) > 1).items():
+    first = [t for t in finished if t.episode.key[1] == 0]  # what the planner does by itself
+    for category, (k, n) in success_by_category(first, run.everything, len(settings.families(config)) > 1).items():
         before = planner.get(category, [0, 0])
         planner[category] = [before[0] + k, before[1] + n]
-    causes = collections.Counter(state.causes) + collections.Counter(t.cause for t in finished if not t.success)
+    causes = collections.Counter(state.causes) + collections.Counter(t.cause for t in first if not t.success)
+    tally = state.supervised + Tally.of(orders.tries.values())
     changes = source.store()
     files = changes["files"]
     name = f"episodes/demos_{sum(n.startswith('episodes/demos_') for n in files):04d}.npz"
@@ -111,6 +140,7 @@ def _wave(run: Run, sim: Any, source: SceneSource, wanted: int, progress: Progre
     steps = sim.physics_steps - steps
     run.charge(NAME, steps, len(finished))
     changes |= {"used": orders.next, "demos": state.demos + kept, "planner": planner, "causes": dict(causes)}
+    changes["supervised"] = tally
     run.commit(**changes, sim_steps=state.sim_steps + steps)
 
 
@@ -125,13 +155,14 @@ def _judge(finished: list[Trajectory], kept: int) -> None:
 class Stored:
     """A demonstration as it is kept. executed: [t, 7] what was carried out, where the labels of ``demonstration`` are clean.
 
-    views: the t + 1 moments (sim/recording.py).
+    views: the t + 1 moments (sim/recording.py). revisions: of the planner's plan, after failures in the scene.
     """
 
     scene_id: str
     demonstration: Demonstration
     executed: np.ndarray
     views: WorldView
+    revisions: int = 0
 
 
 def file_of_round(round_number: int) -> str:
@@ -147,7 +178,7 @@ def store(path: Path, trajectories: list[Trajectory], catalogue: Catalogue) -> N
     arrays["actions"], arrays["mask"] = np.concatenate([d.actions for d in demos]), np.concatenate([d.mask for d in demos])
     arrays["executed"], arrays["qpos"] = (np.concatenate([getattr(t, name) for t in trajectories]) for name in ("executed", "qpos"))
     rows = [
-        {"scene_id": t.episode.spec.scene_id, "names": d.names, "instruction": d.instruction, "roles": d.roles}
+        {"scene_id": t.episode.spec.scene_id, "names": d.names, "instruction": d.instruction, "roles": d.roles, "revisions": t.revisions}
         for t, d in zip(trajectories, demos, strict=True)
     ]
     arrays["rows"] = np.frombuffer(json.dumps(rows).encode(), np.uint8)
@@ -184,7 +215,7 @@ def _unpacked(arrays: dict[str, np.ndarray]) -> list[Stored]:
         part = slice(end - t, end)
         demo = Demonstration(observed(views), arrays["actions"][part], arrays["mask"][part], row.names, row.instruction, row.roles)
         check_demonstration(i, demo)
-        found.append(Stored(row.scene_id, demo, arrays["executed"][part], views))
+        found.append(Stored(row.scene_id, demo, arrays["executed"][part], views, row.revisions))
     return found
 
 
@@ -194,6 +225,7 @@ class _Row:
     names: tuple[str | None, ...]
     instruction: str
     roles: tuple[int, int]
+    revisions: int = 0
 
 
 _ROWS: TypeAdapter[list[_Row]] = TypeAdapter(list[_Row])

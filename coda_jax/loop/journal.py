@@ -20,6 +20,7 @@ from pydantic.dataclasses import dataclass
 from coda_jax.memory.rows import Row
 from coda_jax.memory.store import FILE, Memory
 from coda_jax.runtime import InputError
+from coda_jax.sim.supervision.tally import Tally
 
 log = logging.getLogger(__name__)
 Count = Annotated[int, Field(ge=0)]
@@ -46,8 +47,9 @@ class Commit:
     critic_round, critic_until: round whose critic was begun last, and the step at which it ends.
     next_seed: first scene seed that was not tried.
     rejected: scenes by reason. accepted: valid scenes, the first ``used`` of which the planner tried. demos: certified demonstrations.
-    planner: category to [successes, episodes]. causes: planner failures by cause. suites: evaluated ones, as "before/id".
-    environments: of each round that has them. blocks: trainings finished in rounds. ended_rounds: rounds that the schedule has ended.
+    planner: category to [successes, episodes] of first tries. causes: their failures by cause. supervised: all tries. suites: evaluated
+    ones, as "before/id".
+    environments: of each round that has them. blocks: trainings finished in rounds. ended_rounds: that the schedule ended.
     sim_steps: physics steps. compiles: executables built after the start. wall_s: time of committed work.
     """
 
@@ -68,6 +70,7 @@ class Commit:
     demos: Count = 0
     planner: dict[str, list[Count]] = dataclasses.field(default_factory=dict)
     causes: dict[str, Count] = dataclasses.field(default_factory=dict)
+    supervised: Tally = dataclasses.field(default_factory=Tally)
     suites: list[str] = dataclasses.field(default_factory=list)
     environments: dict[str, list[Environment]] = dataclasses.field(default_factory=dict)
     blocks: Count = 0

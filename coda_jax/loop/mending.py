@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 from coda_jax.agents.base import Cure, DataEngine
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.edits.lock import edited_factors
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.checks.record import ValiditySettings
@@ -60,10 +61,13 @@ def checked(
 
 
 def _mended(one: Checked, factors: Collection[str], train: Catalogue, engine: DataEngine) -> tuple[SceneSpec, tuple[Cure, ...]] | None:
-    """All failures at once, or the first that can be mended alone where all at once would make held-out content."""
+    """All failures at once, or the first that can be mended alone where all at once would make held-out content.
+
+    What touches another factor than it may is not made, whoever proposes it.
+    """
     for failures in (one.report.failures, *((f,) for f in one.report.failures)):
         found = engine.repair(one.spec, failures, factors)
-        if found is None or found[0] == one.spec:
+        if found is None or found[0] == one.spec or not set(edited_factors(one.spec, found[0])) <= set(factors):
             continue
         try:
             refuse_held_out(found[0], train)

@@ -38,6 +38,9 @@ from coda_jax.sim.panda import PANDA
 from coda_jax.sim.planner import PlannerSettings
 from coda_jax.sim.robot import Robot
 from coda_jax.sim.simulator import Simulator
+from coda_jax.sim.supervision.inspector import ScriptedInspector
+from coda_jax.sim.supervision.scene_tries import SceneTries
+from coda_jax.sim.supervision.supervisor import ScriptedSupervisor
 from coda_jax.sim.validity import ValiditySettings
 from coda_jax.types import FREE_SLOTS
 
@@ -90,6 +93,12 @@ def validity_of(config: settings.Config) -> ValiditySettings:
 
 def planner_of(config: settings.Config) -> PlannerSettings:
     return settings.build(PlannerSettings, config.planner)
+
+
+def tries_of(config: settings.Config, catalogue: Catalogue, spec: SceneSpec, each: int) -> SceneTries:
+    """The tries of a scene under the run's inspector and supervisor."""
+    revisions = config.planner.revisions
+    return SceneTries(spec, each, revisions, ScriptedInspector(catalogue), ScriptedSupervisor(revisions))
 
 
 def noise_of(config: settings.Config) -> NoiseSettings | None:

@@ -66,7 +66,10 @@ def coverage_of(rows: Iterable[Mapping[str, Any]], rounds: Collection[int]) -> C
 
 
 def verification_of(rows: Iterable[Mapping[str, Any]], round_number: int) -> Verification:
-    """Scenes checked in a round, of every stage that makes variants; the last row of a stage counts."""
+    """Scenes checked of those that a round's strategy proposed, level search and environments; the last row of a stage counts.
+
+    Variants that only look for failures (collect) or test a diagnosis (control) are drawn alike in every strategy and say nothing of it.
+    """
     last = {(row["kind"], row.get("stage")): row["checks"] for row in rows if row.get("round") == round_number and "checks" in row}
     proposed, first, valid = (sum(checks[name] for checks in last.values()) for name in ("proposed", "first", "valid"))
     return Verification(proposed, first, valid, all(checks["traces"] for checks in last.values()) if last else False)

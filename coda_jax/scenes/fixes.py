@@ -143,6 +143,12 @@ def first_move(spec: SceneSpec, name: str, wanted: Callable[[SceneSpec], bool], 
     return None
 
 
+def aside(spec: SceneSpec, name: str) -> tuple[Fix, ...]:
+    """The shortest move found to where the object stands clear, or none."""
+    move = first_move(spec, name, lambda _: True)
+    return (move,) if move else ()
+
+
 def within_area(x: float, y: float) -> tuple[float, float]:
     """The nearest point of the reachable area."""
     x, y = min(max(x, REACH_X_M[0]), REACH_X_M[1]), min(max(y, REACH_Y_M[0]), REACH_Y_M[1])

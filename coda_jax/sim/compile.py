@@ -24,6 +24,7 @@ from coda_jax.sim.bucket import BASE_GEOMS, FIXTURE_GEOMS, LINK_GEOMS, Bucket, s
 from coda_jax.sim.inertia import mass_distribution
 from coda_jax.sim.joint import Joint
 from coda_jax.sim.panda import PANDA
+from coda_jax.sim.quiet import quiet
 from coda_jax.sim.robot import Robot
 from coda_jax.types import ARTICULATED_TOKEN, FIXTURE_SLOTS, FREE_SLOTS, TIMESTEP_S, TOKENS
 
@@ -126,10 +127,7 @@ def template_xml(bucket: Bucket, robot: Robot = PANDA) -> str:
 
 @functools.cache
 def _template(bucket: Bucket, robot: Robot) -> mujoco.MjSpec:
-    # A world that diverges is flagged and counted; MuJoCo would also leave a MUJOCO_LOG.TXT in the user's folder.
-    log = mujoco.MjLogConfig.get()
-    log.logto_file = log.logto_console = False
-    mujoco.MjLogConfig.set(log)
+    quiet()
     return mujoco.MjSpec.from_string(template_xml(bucket, robot))
 
 

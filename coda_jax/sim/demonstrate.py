@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from coda_jax.sim.planner import PlannerSettings
 from coda_jax.sim.planners import Planners
 from coda_jax.sim.refill import Refill
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
+from coda_jax.sim.supervision.parameters import FIRST, PlanParameters
 from coda_jax.types import ACTION_DIM, SimState, WorldView
 
 _TURN = 0.3  # share of the noise on rotations: more of it twists cans out of the jaws
@@ -40,7 +42,9 @@ class Trajectory:
     """One planner episode of ``t`` control steps: every moment, the clean labels, and how it ended.
 
     views: the t + 1 moments (recording.py). actions: [t, 7] labels. executed: [t, 7] float32, what was carried out, with the noise.
-    mask: [t] bool, the label counts. qpos: [t, q] after each step. cause: why it failed, empty where nu was met.
+    mask: [t] bool, the label counts. qpos: [t, q] after each step. predicates: [t, p] float32, the episode's table after each step.
+    skills: [t] str, what the planner was doing. cause: why it failed, empty where nu was met. parameters: of its plan. revisions: of the
+    plan after failures before it.
     """
 
     episode: Episode
@@ -49,9 +53,13 @@ class Trajectory:
     executed: np.ndarray
     mask: np.ndarray
     qpos: np.ndarray
+    predicates: np.ndarray
+    skills: np.ndarray
     success: bool
     cause: str
     attempts: int
+    parameters: PlanParameters = FIRST
+    revisions: int = 0
 
 
 def disturbance(settings: NoiseSettings, horizon: int, key: tuple[int, int], seed: int) -> np.ndarray:
@@ -66,26 +74,43 @@ def disturbance(settings: NoiseSettings, horizon: int, key: tuple[int, int], see
     return noise
 
 
+@dataclasses.dataclass(frozen=True)
+class RecordedStep:
+    """A control step of every world: the view before it, label, action carried out, whether the label counts, qpos and predicates after
+    it, and what the planner was doing."""
+
+    view: WorldView
+    actions: np.ndarray
+    executed: np.ndarray
+    mask: np.ndarray
+    qpos: np.ndarray
+    predicates: np.ndarray
+    skills: np.ndarray
+
+
+SKILL = np.dtype("U16")  # the name of what a planner does
+_SERIES = [f.name for f in dataclasses.fields(RecordedStep) if f.name != "view"]
+
+
 class Recorder:
     """Remembers the views of running episodes once for the whole batch; episodes are cut out when they end."""
 
     def __init__(self, worlds: int):
-        self._history: collections.deque[tuple[WorldView, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = collections.deque()
+        self._history: collections.deque[RecordedStep] = collections.deque()
         self._first = 0  # absolute number of the oldest step kept
         self._start = np.zeros(worlds, np.int64)
 
-    def append(self, view: WorldView, action: np.ndarray, executed: np.ndarray, mask: np.ndarray, qpos: np.ndarray) -> None:
-        """A control step of every world: the view before it, label, action carried out, whether the label counts, qpos after it."""
-        self._history.append((view, action, executed, mask, qpos))
+    def append(self, step: RecordedStep) -> None:
+        self._history.append(step)
 
-    def cut(self, world: int, last: WorldView) -> tuple[WorldView, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Moments (``last`` is the view after the last step), labels, executed actions, mask and qpos of the world's steps since its
-        start; the world starts anew."""
-        rows = [self._history[i] for i in range(int(self._start[world]) - self._first, len(self._history))]
-        views = recording.of_world([*[view for view, *_ in rows], last], world)
-        action, executed, mask, qpos = (np.stack([values[world] for values in column]) for column in list(zip(*rows, strict=True))[1:])
+    def cut(self, world: int, last: WorldView) -> tuple[WorldView, dict[str, Any]]:
+        """Moments (``last`` is the view after the last step) and, by name, everything else of the world's steps since its start; the world
+        starts anew."""
+        steps = [self._history[i] for i in range(int(self._start[world]) - self._first, len(self._history))]
+        views = recording.of_world([*[step.view for step in steps], last], world)
+        series = {name: np.stack([getattr(step, name)[world] for step in steps]) for name in _SERIES}
         self._start[world] = self._first + len(self._history)
-        return views, action, executed, mask, qpos
+        return views, series
 
     def forget(self, idle: np.ndarray) -> None:
         """Drop what no running world needs."""
@@ -103,8 +128,11 @@ def demonstrate(
     planner_settings: PlannerSettings,
     noise: NoiseSettings | None,
     seed: int,
+    plan_of: Callable[[Episode], PlanParameters] | None = None,
 ) -> Iterator[Trajectory]:
     """Yield the trajectory of every episode, failures too, in the order in which they end.
+
+    plan_of: the parameters of an episode's plan, asked when it begins; the planners' first choice without.
 
     The same episodes, settings and seed give the same trajectories at any thread count.
     """
@@ -116,10 +144,13 @@ def demonstrate(
     planner = Planners(catalogue, sim.worlds, planner_settings)
     recorder = Recorder(sim.worlds)
     disturbances: list[np.ndarray | None] = [None] * sim.worlds
+    chosen = [FIRST] * sim.worlds
     idle = np.zeros(sim.worlds, np.int64)  # steps since the planner gave up
 
     def begin(worlds: list[int], jobs: list[Episode]) -> None:
-        planner.restart(worlds, [e.spec for e in jobs], state.view)
+        for w, e in zip(worlds, jobs, strict=True):
+            chosen[w] = plan_of(e) if plan_of else FIRST
+        planner.restart(worlds, [e.spec for e in jobs], state.view, [chosen[w] for w in worlds])
         for w, e in zip(worlds, jobs, strict=True):
             disturbances[w] = disturbance(noise, e.horizon, e.key, seed) if noise else None
             idle[w] = 0
@@ -135,22 +166,26 @@ def demonstrate(
             if d is not None:
                 executed[w] += scale[w] * d[min(int(view.control_step[w]), len(d) - 1)]
         counts = ~planner.failed
+        skills = np.array([planner.mode_name(w) if active else "" for w, active in enumerate(batch.mask)], SKILL)
         executed = np.clip(executed, -1.0, 1.0).astype(np.float32)  # before it is carried out: the record repeats it bit for bit
         state, trace = sim.step_chunk(batch, state, executed[:, None])
-        recorder.append(view, clean.astype(np.float32), executed, counts, trace.qpos[:, 0])
+        after = (np.asarray(trace.qpos[:, 0]), np.asarray(trace.predicates[:, 0], np.float32))
+        recorder.append(RecordedStep(view, clean.astype(np.float32), executed, counts, *after, skills))
         idle[planner.failed] += 1
         ended = np.flatnonzero(batch.mask & (trace.terminated | trace.truncated | (state.health != 0) | (idle > _LINGER_STEPS)))
         if not len(ended):
             continue
         for w in ended:
-            yield _finish(int(w), batch, state, planner, recorder, bool(trace.terminated[w]))
+            yield _finish(int(w), batch, state, planner, recorder, bool(trace.terminated[w]), chosen[w])
         batch, state, worlds, jobs = refill.replace(batch, state, ended)
         begin(worlds, jobs)
         recorder.forget(~batch.mask)
 
 
-def _finish(w: int, batch: SceneBatch, state: SimState, planner: Planners, recorder: Recorder, success: bool) -> Trajectory:
-    views, action, executed, mask, qpos = recorder.cut(w, state.view)
+def _finish(
+    w: int, batch: SceneBatch, state: SimState, planner: Planners, recorder: Recorder, success: bool, parameters: PlanParameters
+) -> Trajectory:
+    views, series = recorder.cut(w, state.view)
     episode = batch.episodes[w]
     assert episode is not None
     cause = (
@@ -160,7 +195,8 @@ def _finish(w: int, batch: SceneBatch, state: SimState, planner: Planners, recor
         if state.health[w]
         else planner.cause_of(w) or f"ran out of time in {planner.mode_name(w)}"
     )
-    return Trajectory(episode, views, action, executed, mask, qpos, success, cause, planner.attempts_of(w))
+    attempts = planner.attempts_of(w)
+    return Trajectory(episode, views, **series, success=success, cause=cause, attempts=attempts, parameters=parameters)
 
 
 def success_by_category(trajectories: Iterable[Trajectory], catalogue: Catalogue, by_family: bool = False) -> dict[str, tuple[int, int]]:

@@ -21,16 +21,17 @@ from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import joint as joints
 from coda_jax.sim import panda
 from coda_jax.sim.compile import scene_assets, token_index
+from coda_jax.sim.detour import aside
 from coda_jax.sim.joint import Joint, JointReader
-from coda_jax.sim.plan import Moded, NoPlan, measured_footprint
+from coda_jax.sim.plan import CLEARANCE_M, HAND_ROOM_M, Moded, NoPlan, measured_footprint
 from coda_jax.sim.planner import PlannerSettings, command, jaw_rotation
 from coda_jax.sim.state import rotation_matrices
+from coda_jax.sim.supervision.parameters import FIRST, ByWorld, PlanParameters
 from coda_jax.types import ARTICULATED_TOKEN, POSITION_SCALE_M, WorldView
 
 APPROACH, GRASP, MOVE, RELEASE, RETREAT, FAILED = range(6)
 MODES = ("approach", "grasp", "move", "release", "retreat", "failed")
 
-_CLEARANCE_M = 0.02
 _ALIGNED_M = 0.008
 _FUNNEL = 8.0
 _GRASP_STEPS = 4
@@ -52,7 +53,8 @@ class JointPlan:
     """What does not change while one joint is moved, for one world.
 
     grip: the joint with its handle's middle replaced by the grip point. aim: joint value to bring it to. jaw: yaw of the jaws at joint
-    value 0. turn: yaw per unit of joint value. travel_z: the finger tips stay above it until they are over the handle.
+    value 0. turn: yaw per unit of joint value. travel_z: the finger tips stay above it until they are over the handle. tall: what is
+    passed at its side.
     """
 
     grip: Joint
@@ -60,6 +62,7 @@ class JointPlan:
     jaw: float
     turn: float
     travel_z: float
+    tall: tuple[Footprint, ...]
 
 
 def jaw_offset(yaw: float, x: float, y: float) -> float:
@@ -67,7 +70,7 @@ def jaw_offset(yaw: float, x: float, y: float) -> float:
     return yaw - math.atan2(y, x) - JAW_MIDDLE_RAD
 
 
-def plan_joint(spec: SceneSpec, catalogue: Catalogue, view: WorldView, world: int) -> JointPlan:
+def plan_joint(spec: SceneSpec, catalogue: Catalogue, view: WorldView, world: int, chosen: PlanParameters = FIRST) -> JointPlan:
     """Plan one world of a view.
 
     Raises:
@@ -87,8 +90,10 @@ def plan_joint(spec: SceneSpec, catalogue: Catalogue, view: WorldView, world: in
     gx, gy, gz = grasp.pos_m
     x, y, z = placement.pos_m
     grip = dataclasses.replace(joint, handle=np.array([x + c * gx - s * gy, y + s * gx + c * gy, z + gz]))
-    aim = openings.aim(relation) * asset.link.travel
     now = float(view.articulation[world, ARTICULATED_TOKEN])
+    aim = openings.aim(relation) * asset.link.travel
+    aim += math.copysign(chosen.aim_share * asset.link.travel, aim - now)
+    aim = min(max(aim, 0.0), asset.link.travel)
     turn = float(asset.link.axis[2]) if joint.hinge else 0.0
     others = _others(spec, assets, target, catalogue, view, world)
     for value, where in ((now, "at the handle"), (aim, "where the handle is to be let go")):
@@ -98,9 +103,10 @@ def plan_joint(spec: SceneSpec, catalogue: Catalogue, view: WorldView, world: in
             hit = next((n for n, f in others.items() if f.top > part.bottom and gap(part, f) < 0.0), None)
             if hit is not None:
                 raise NoPlan(f"{hit} stands within the open hand {where}: move it 0.02 m away")
-    jaw = _jaw(placement.yaw_rad + grasp.yaw_rad, turn, JointReader([grip]), now, aim)
-    top = max((f.top for f in others.values()), default=0.0)
-    return JointPlan(grip, aim, jaw, turn, top + _CLEARANCE_M)
+    jaw = _jaw(placement.yaw_rad + grasp.yaw_rad, turn, JointReader([grip]), now, aim, chosen.grasp)
+    tall = tuple(f for f in others.values() if f.top + CLEARANCE_M > chosen.over_m)
+    top = max((f.top for f in others.values() if f not in tall), default=0.0)
+    return JointPlan(grip, aim, jaw, turn, top + CLEARANCE_M, tall)
 
 
 def _others(spec: SceneSpec, assets: dict, target: str, catalogue: Catalogue, view: WorldView, world: int) -> dict[str, Footprint]:
@@ -109,23 +115,25 @@ def _others(spec: SceneSpec, assets: dict, target: str, catalogue: Catalogue, vi
     return {name: measured_footprint(asset, view.pos[world, i], view.quat[world, i]) for name, asset, i in others}
 
 
-def _jaw(yaw: float, turn: float, reader: JointReader, now: float, aim: float) -> float:
+def _jaw(yaw: float, turn: float, reader: JointReader, now: float, aim: float, passed: int) -> float:
     """The jaws' yaw at joint value 0, of those that hold alike, whose way stays nearest to the middle of the wrist's range.
 
-    The first turn is made from the home posture the short way round, so it must be one that stays within the range.
+    The first turn is made from the home posture the short way round, so it must be one that stays within the range. passed: of those
+    that the wrist can follow, in the order of the room that they leave, how many are passed over.
     """
     ends = [(reader.read(np.array([v]), np.zeros(1))[0][0], turn * v) for v in (now, aim)]
-    best, worst = yaw, math.inf
+    ways = []
     for k in range(-2, 3):
         candidate = yaw + k * math.pi
-        if abs(candidate + turn * now) > _SHORT_WAY_RAD:
-            continue
-        room = max(abs(jaw_offset(candidate + turned, float(p[0]), float(p[1]))) for p, turned in ends)
-        if room < worst - 1e-9:
-            best, worst = candidate, room
+        if abs(candidate + turn * now) <= _SHORT_WAY_RAD:
+            off = max(abs(jaw_offset(candidate + turned, float(p[0]), float(p[1]))) for p, turned in ends)
+            ways.append((round(off, 9), k, candidate))
+    ways.sort()
+    worst = ways[0][0] if ways else math.inf
     if worst > JAW_ROOM_RAD:
         raise NoPlan(f"the wrist would turn {worst - JAW_ROOM_RAD:.2f} rad beyond its range: turn the object towards the robot")
-    return best
+    free = [candidate for off, _, candidate in ways if off <= JAW_ROOM_RAD]
+    return free[passed % len(free)]
 
 
 class JointPlanner(Moded):
@@ -148,18 +156,22 @@ class JointPlanner(Moded):
         self._travel_z, self._range, self._lever = np.zeros(worlds), np.ones(worlds), np.ones(worlds)
         self._best = np.zeros(worlds)  # smallest distance from the aim in this grasp
         self._held_yaw = np.zeros(worlds)
+        self._asked = ByWorld(worlds)
+        self._tall: list[tuple[Footprint, ...]] = [()] * worlds
 
-    def restart(self, worlds: Sequence[int], specs: Sequence[SceneSpec], view: WorldView) -> None:
+    def restart(self, worlds: Sequence[int], specs: Sequence[SceneSpec], view: WorldView, parameters: Sequence[PlanParameters]) -> None:
         """Plan the given worlds anew; one without a plan goes to mode FAILED with its cause."""
-        for w, spec in zip(worlds, specs, strict=True):
+        self._asked.put(worlds, parameters)
+        for w, spec, asked in zip(worlds, specs, parameters, strict=True):
             self._attempt[w] = self._wait[w] = 0
             try:
-                plan = plan_joint(spec, self._catalogue, view, w)
+                plan = plan_joint(spec, self._catalogue, view, w, asked)
             except NoPlan as error:
                 self.mode[w], self.cause[w] = FAILED, str(error)
                 continue
             self.mode[w], self.cause[w], self._grips[w] = APPROACH, "", plan.grip
             self._aim[w], self._jaw[w], self._turn[w], self._travel_z[w] = plan.aim, plan.jaw, plan.turn, plan.travel_z
+            self._tall[w] = plan.tall
             away = plan.grip.handle - plan.grip.anchor
             radius = float(np.linalg.norm(away - (away @ plan.grip.axis) * plan.grip.axis))
             self._range[w], self._lever[w] = plan.grip.high, max(radius, 0.03) if plan.grip.hinge else 1.0
@@ -170,7 +182,12 @@ class JointPlanner(Moded):
         handle = np.asarray(view.pos[:, ARTICULATED_TOKEN, 2]) + np.asarray(view.half_extent[:, ARTICULATED_TOKEN, 2])
         above = (np.asarray(view.ee_pos[:, 2]) - panda.TIP_BELOW_GRIP_M - handle) / _FREE_HEIGHT_M
         free = np.clip(above, _LEAST_TOLERANCE, 1.0)
-        return np.select([self.mode == MOVE, np.isin(self.mode, (APPROACH, RETREAT))], [_MOVING_TOLERANCE, free], 0.0)
+        return np.select([self.mode == MOVE, np.isin(self.mode, (APPROACH, RETREAT))], [_MOVING_TOLERANCE, free], 0.0) * self._share()
+
+    def _share(self) -> np.ndarray:
+        """[b] of the settings' speed, by what each world does."""
+        moves = [np.isin(self.mode, (APPROACH, GRASP)), self.mode == MOVE]
+        return np.select(moves, [self._asked.approach_speed, self._asked.carry_speed], 1.0)
 
     def _where(self, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Grip points [b, 3] and jaw yaws [b] at joint values [b]."""
@@ -190,12 +207,16 @@ class JointPlanner(Moded):
 
         m = mode == APPROACH
         error = np.linalg.norm(grip[:, :2] - ee[:, :2], axis=1)
-        hover = np.maximum(self._travel_z + panda.TIP_BELOW_GRIP_M, grip[:, 2] + 0.05)
-        height = np.clip(grip[:, 2] + _FUNNEL * np.maximum(error - 0.004, 0.0), grip[:, 2], hover)
+        hover = np.maximum(self._travel_z + panda.TIP_BELOW_GRIP_M, grip[:, 2] + 0.05) + self._asked.hover_m
+        height = np.clip(grip[:, 2] + _FUNNEL * self._asked.funnel * np.maximum(error - 0.004, 0.0), grip[:, 2], hover)
         height = np.where(np.abs(off) > 0.15, np.maximum(height, np.minimum(hover, grip[:, 2] + 0.06)), height)
         goal[m] = np.concatenate([grip[:, :2], height[:, None]], 1)[m]
+        for w in np.flatnonzero(m):
+            if self._tall[w]:
+                goal[w] = aside(ee[w], goal[w], self._tall[w], HAND_ROOM_M, int(self._asked.side[w]))
         low = m & (ee[:, 2] < height - 0.015)
-        goal[low, :2] = ee[low, :2] + 0.3 * (goal[low, :2] - ee[low, :2])
+        sideways = 0.3 * (self._asked.rise_m / FIRST.rise_m)[:, None]
+        goal[low, :2] = ee[low, :2] + (sideways * (goal[:, :2] - ee[:, :2]))[low]
 
         m = mode == GRASP
         goal[m] = grip[m]
@@ -207,8 +228,8 @@ class JointPlanner(Moded):
         yaw = np.where(m, yaw_ahead, yaw)
         yaw = np.where(np.isin(mode, (RELEASE, RETREAT)), self._held_yaw, yaw)
         goal[mode == RETREAT, 2] += 0.06
-        close = np.isin(mode, (GRASP, MOVE))
-        action = command(self._settings, goal - ee, jaw_rotation(yaw), ee_rotation, close)
+        close = np.isin(mode, (GRASP, MOVE)) | ((mode == RELEASE) & (self._wait < self._asked.rest_steps))
+        action = command(self._settings, self._share(), goal - ee, jaw_rotation(yaw), ee_rotation, close)
         action[mode == FAILED, :6] = 0.0
         return action
 
@@ -221,7 +242,8 @@ class JointPlanner(Moded):
         mode[ready], wait[ready] = GRASP, 0
         grasping = (mode == GRASP) & ~ready
         wait[grasping] += 1
-        closed = grasping & (((wait >= 2) & fingers) | (wait >= _GRASP_STEPS))
+        squeezed, rest = self._asked.squeeze_steps, self._asked.rest_steps
+        closed = grasping & (((wait >= 2 + squeezed) & fingers) | (wait >= _GRASP_STEPS + squeezed))
         caught = closed & fingers
         mode[caught], wait[caught] = MOVE, 0
         self._best[caught] = np.abs(self._aim - value)[caught]
@@ -238,7 +260,7 @@ class JointPlanner(Moded):
         self._held_yaw[arrived] = yaw_now[arrived]
         releasing = (mode == RELEASE) & ~arrived
         wait[releasing] += 1
-        gone = releasing & (((wait >= _RELEASE_STEPS) & (opened > 0.06)) | (wait >= 2 * _RELEASE_STEPS))
+        gone = releasing & (((wait >= _RELEASE_STEPS + rest) & (opened > 0.06)) | (wait >= 2 * _RELEASE_STEPS + rest))
         mode[gone], wait[gone] = RETREAT, 0
         retreating = (mode == RETREAT) & ~gone
         wait[retreating] += 1

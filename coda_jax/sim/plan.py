@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -16,8 +17,9 @@ from coda_jax.scenes.placement import Footprint, footprint, gap, hand_boxes
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.compile import scene_assets, token_index
 from coda_jax.sim.state import rotation_matrices
+from coda_jax.sim.supervision.parameters import FIRST
 
-HIGHEST_TRAVEL_M = 0.22  # of the carried object's underside, or of the finger tips; what is taller is passed at its side
+HIGHEST_TRAVEL_M = FIRST.over_m  # of the carried object's underside, or of the finger tips; what is taller is passed at its side
 HAND_ROOM_M = 0.115  # half the width of the palm, with a little play
 CLEARANCE_M = 0.02  # of the carried object's underside, or of the finger tips, over everything else
 
@@ -120,18 +122,46 @@ def measured_step(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: 
     return Step(number, read_goals(spec), assets, here)
 
 
-def _split_by_height(step: Step) -> tuple[list[Footprint], tuple[Footprint, ...]]:
+def order_of(spec: SceneSpec, reverse: bool) -> list[int]:
+    """The numbers of a task's goals in the order in which they are reached.
+
+    Raises:
+      NoPlan: the other way round is asked for, but a later goal needs an earlier one.
+    """
+    goals = read_goals(spec)
+    if reverse and not commute(goals):
+        raise NoPlan(f"{goals[-1].target} cannot go first: a goal of this task builds on an earlier one, set reverse to 0")
+    return list(range(len(goals)))[:: -1 if reverse else 1]
+
+
+def commute(goals: Sequence[Goal]) -> bool:
+    """Whether goals may be reached in any order: nothing that one of them moves is moved or built upon by another."""
+    targets = [g.target for g in goals]
+    return len(goals) > 1 and len(set(targets)) == len(targets) and not any(g.reference in targets for g in goals)
+
+
+def _split_by_height(step: Step, over_m: float) -> tuple[list[Footprint], tuple[Footprint, ...]]:
     """What the target is carried over, and what is too tall for that; where it is put is always approached from above."""
     goal, here = step.goal, step.shapes
     place = here[goal.reference]
     below = [f for n, f in here.items() if n != goal.target and math.hypot(f.x - place.x, f.y - place.y) < place.radius]
     others = [f for n, f in here.items() if n != goal.target and f not in below]
-    tall = tuple(f for f in others if f.top + CLEARANCE_M > HIGHEST_TRAVEL_M)
+    tall = tuple(f for f in others if f.top + CLEARANCE_M > over_m)
     return [*below, *(f for f in others if f not in tall)], tall
 
 
-def plan_step(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.ndarray, number: int) -> Plan:
+def plan_step(
+    spec: SceneSpec,
+    catalogue: Catalogue,
+    pos: np.ndarray,
+    quat: np.ndarray,
+    number: int,
+    first_grasp: int = 0,
+    over_m: float = HIGHEST_TRAVEL_M,
+) -> Plan:
     """Plan one goal of one world from the measured poses of its tokens, pos [o, 3] and quat [o, 4].
+
+    first_grasp: grasps that are passed over; they come last. over_m: what is taller is passed at its side.
 
     Raises:
       NoPlan: the target lies on its side, no grasp is free of clutter, or no place for the goal is free.
@@ -156,7 +186,9 @@ def plan_step(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.n
     grasps = tuple(candidates[i] for depth, i in scored if depth < 0.004)
     if not grasps:
         raise NoPlan(f"no free grasp of {goal.target}: clutter stands within the open hand; move it 0.02 m away")
-    passed, tall = _split_by_height(step)
+    first_grasp %= len(grasps)
+    grasps = grasps[first_grasp:] + grasps[:first_grasp]
+    passed, tall = _split_by_height(step, over_m)
     top = max((f.top for f in passed), default=0.0)
     try:
         offset = family.offset(step, grasps[0], yaw)

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.placement import Footprint, gap
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import control, panda
-from coda_jax.sim.detour import way
-from coda_jax.sim.plan import CLEARANCE_M, Moded, NoPlan, Plan, plan_step, upright_yaw
+from coda_jax.sim.detour import aside
+from coda_jax.sim.plan import Moded, NoPlan, Plan, order_of, plan_step, upright_yaw
 from coda_jax.sim.state import rotation_matrices
+from coda_jax.sim.supervision.parameters import FIRST, ByWorld, PlanParameters
 from coda_jax.types import POSITION_SCALE_M, ROTATION_SCALE_RAD, WorldView
 
 APPROACH, GRASP, CARRY, LOWER, RELEASE, RETREAT, FAILED = range(7)
@@ -35,8 +35,6 @@ _PLACED_M = 0.015  # from where it was to be put, for the next object to be take
 _TURNED_RAD = 0.15  # before what is held may be lowered
 _GATE_YAW_RAD = 0.05
 _GATE_PLAY_M = 0.006
-_TOUCH_M = 0.005
-_OVER_M = panda.TIP_BELOW_GRIP_M + CLEARANCE_M
 _FUNNEL = 10.0  # metres of height per metre of horizontal error
 
 
@@ -45,22 +43,29 @@ class PlannerSettings:
     """speed: share of the largest displacement per control step (1 is normal, 0.5 gives longer, smoother episodes).
 
     attempts: grasps tried before a world is given up. gain: commanded share of the remaining error; above 1 since the servos deliver about
-    half of a command within its control step.
+    half of a command within its control step. revisions: further tries of a scene with a changed plan (sim/supervision).
     """
 
     speed: float
     attempts: int
     gain: float
+    revisions: int
 
 
-def command(settings: PlannerSettings, offset: np.ndarray, rotation: np.ndarray, ee_rotation: np.ndarray, close: np.ndarray) -> np.ndarray:
-    """Actions [b, 7] towards a displacement ``offset`` [b, 3] (m) and an orientation [b, 3, 3]; ``close`` [b]: the jaws close."""
+def command(
+    settings: PlannerSettings, share: np.ndarray, offset: np.ndarray, rotation: np.ndarray, ee_rotation: np.ndarray, close: np.ndarray
+) -> np.ndarray:
+    """Actions [b, 7] towards a displacement ``offset`` [b, 3] (m) and an orientation [b, 3, 3]; ``close`` [b]: the jaws close.
+
+    share: [b] of the settings' speed.
+    """
+    speed = settings.speed * share[:, None]
     move = settings.gain * offset / POSITION_SCALE_M
     length = np.linalg.norm(move, axis=1, keepdims=True)
-    move = move * np.minimum(1.0, settings.speed / np.maximum(length, 1e-9))
+    move = move * np.minimum(1.0, speed / np.maximum(length, 1e-9))
     turn = settings.gain * control.rotation_error(rotation, ee_rotation) / ROTATION_SCALE_RAD
     size = np.linalg.norm(turn, axis=1, keepdims=True)
-    turn = turn * np.minimum(1.0, settings.speed / np.maximum(size, 1e-9))
+    turn = turn * np.minimum(1.0, speed / np.maximum(size, 1e-9))
     return np.clip(np.concatenate([move, turn, np.where(close, 1.0, -1.0)[:, None]], 1), -1.0, 1.0)
 
 
@@ -89,8 +94,9 @@ class ScriptedPlanner(Moded):
         self.mode = np.full(worlds, FAILED, np.int32)
         self.cause: list[str] = [""] * worlds
         self._plans: list[Plan | None] = [None] * worlds
+        self._asked = ByWorld(worlds)
         self._specs: list[SceneSpec | None] = [None] * worlds
-        self._number = np.zeros(worlds, np.int32)  # goal of the task that is worked on
+        self._number = np.zeros(worlds, np.int32)  # of the task's goals, how many were reached before
         self._last = np.ones(worlds, bool)  # it is the task's last one
         self._attempt = np.zeros(worlds, np.int32)
         self._wait = np.zeros(worlds, np.int32)
@@ -109,20 +115,23 @@ class ScriptedPlanner(Moded):
         self._gate, self._within = np.zeros(worlds), np.full(worlds, np.inf)  # height over the resting place, and what opens it
         self._exact = np.zeros(worlds, bool)  # what is held is steered by where it is seen, since the hand turns
 
-    def restart(self, worlds: Sequence[int], specs: Sequence[SceneSpec], view: WorldView) -> None:
+    def restart(self, worlds: Sequence[int], specs: Sequence[SceneSpec], view: WorldView, parameters: Sequence[PlanParameters]) -> None:
         """Plan the given worlds anew; one without a plan goes to mode FAILED with its cause."""
+        self._asked.put(worlds, parameters)
         for w, spec in zip(worlds, specs, strict=True):
             self._specs[w] = spec
             self._begin(int(w), 0, view)
 
     def _begin(self, w: int, number: int, view: WorldView) -> None:
-        """Plan goal ``number`` of a world's task from where everything is."""
+        """Plan the ``number``-th goal that is reached in a world's task, from where everything is."""
         spec = self._specs[w]
         assert spec is not None
         self._number[w] = number
         self._attempt[w] = self._wait[w] = 0
         try:
-            plan = plan_step(spec, self._catalogue, view.pos[w], view.quat[w], number)
+            goal = order_of(spec, bool(self._asked.reverse[w]))[number]
+            first, over_m = int(self._asked.grasp[w]), float(self._asked.over_m[w])
+            plan = plan_step(spec, self._catalogue, view.pos[w], view.quat[w], goal, first, over_m)
         except NoPlan as error:
             self.mode[w], self.cause[w], self._plans[w] = FAILED, str(error), None
             return
@@ -135,7 +144,7 @@ class ScriptedPlanner(Moded):
         self._under[w] = view.half_extent[w, plan.target, 2]
         self._last[w] = number + 1 == plan.goals
         self._tall[w] = bool(plan.tall)
-        self._drop[w] = plan.drop_m
+        self._drop[w] = max(plan.drop_m + float(self._asked.drop_m[w]), 0.0)
         self._gate[w], self._within[w] = (0.0, np.inf) if plan.gate is None else (plan.gate.height_m, plan.gate.within_m)
         self._exact[w] = plan.gate is not None or any(plan.jaw_yaws)
         self._choose(w, view)
@@ -154,7 +163,9 @@ class ScriptedPlanner(Moded):
         elif not plan.chosen:
             yaw, _ = upright_yaw(view.quat[w, plan.target], plan.rolls)
             turn = [abs(nearest_jaw_yaw(np.array(yaw + g.yaw_rad), np.array(0.0))) for g in plan.grasps]
-            order.sort(key=lambda i: round(0.02 * i + 0.1 * float(turn[i]), 6))
+            passed = int(self._asked.grasp[w]) % len(turn)  # the plan begins with the grasp after these
+            order.sort(key=lambda i: round(0.02 * ((i + passed) % len(turn)) + 0.1 * float(turn[i]), 6))
+            order = order[passed:] + order[:passed]
         chosen = order[int(self._attempt[w]) % len(order)]
         grasp = plan.grasps[chosen]
         self._grasp[w] = (*grasp.pos_m, grasp.yaw_rad)
@@ -171,28 +182,28 @@ class ScriptedPlanner(Moded):
         carried = np.asarray(view.pos[rows, self._target, 2]) - self._goal_z
         height = np.where(self.mode == APPROACH, below, carried)
         free = np.isin(self.mode, (APPROACH, CARRY, LOWER, RETREAT))
-        return np.where(free, np.clip(height / _FREE_HEIGHT_M, _LEAST_TOLERANCE, 1.0), 0.0)
+        return np.where(free, np.clip(height / _FREE_HEIGHT_M, _LEAST_TOLERANCE, 1.0), 0.0) * self._share()
+
+    def _share(self) -> np.ndarray:
+        """[b] of the settings' speed, by what each world does."""
+        asked, mode = self._asked, self.mode
+        moves = [np.isin(mode, (APPROACH, GRASP)), mode == CARRY, mode == LOWER]
+        return np.select(moves, [asked.approach_speed, asked.carry_speed, asked.lower_speed], 1.0)
 
     def _carry_height(self) -> np.ndarray:
         """[b] height of the grip point at which what is held clears everything on the way, and the goal."""
-        return np.maximum(self._travel_z + self._under + self._held[:, 2], self._goal_z + 0.03 + self._held[:, 2])
+        return np.maximum(self._travel_z + self._under + self._held[:, 2], self._goal_z + 0.03 + self._held[:, 2]) + self._asked.lift_m
 
     def _held_now(self, ee: np.ndarray, obj: np.ndarray) -> np.ndarray:
         """[b, 2] grip point minus object centre in the table plane: as at the grasp, or as seen where the hand turns."""
         return np.where(self._exact[:, None], (ee - obj)[:, :2], self._held[:, :2])
 
     def _turn_aside(self, moving: np.ndarray, ee: np.ndarray, goal: np.ndarray) -> None:
-        """Replace the goal of worlds in which something tall stands by the next point of the way round it.
-
-        Who begins beside it, high up, comes down only after leaving.
-        """
+        """Replace the goal of worlds in which something tall stands by the next point of the way round it."""
         for w in np.flatnonzero(moving & self._tall):
             plan = self._plans[w]
             if plan is not None:
-                start, end = (float(ee[w, 0]), float(ee[w, 1])), (float(goal[w, 0]), float(goal[w, 1]))
-                goal[w, :2] = way(start, end, plan.tall, plan.room_m)[0]
-                beside = [f.top for f in plan.tall if gap(f, Footprint(*start, 0.0, 0.0, 0.0)) < plan.room_m - _TOUCH_M]
-                goal[w, 2] = max([goal[w, 2], *(min(top + _OVER_M, ee[w, 2]) for top in beside)])
+                goal[w] = aside(ee[w], goal[w], plan.tall, plan.room_m, int(self._asked.side[w]))
 
     def _turn_to_goal(self, w: int, yaw_now: float, goal_xy: np.ndarray) -> None:
         """Choose the yaw at which the held object is put down: of those allowed, the one with the least turn of the hand.
@@ -232,17 +243,18 @@ class ScriptedPlanner(Moded):
         mode = self.mode
         goal = ee.copy()
         yaw = yaw_now.copy()
-        close = np.isin(mode, (GRASP, CARRY, LOWER))
+        close = np.isin(mode, (GRASP, CARRY, LOWER)) | ((mode == RELEASE) & (self._wait < self._asked.rest_steps))
 
         m = mode == APPROACH
         error = np.linalg.norm(grip[:, :2] - ee[:, :2], axis=1)
-        hover = np.maximum(self._travel_z + panda.TIP_BELOW_GRIP_M, grip[:, 2] + 0.05)
-        height = np.clip(grip[:, 2] + _FUNNEL * np.maximum(error - 0.005, 0.0), grip[:, 2], hover)
+        hover = np.maximum(self._travel_z + panda.TIP_BELOW_GRIP_M, grip[:, 2] + 0.05) + self._asked.hover_m
+        height = np.clip(grip[:, 2] + _FUNNEL * self._asked.funnel * np.maximum(error - 0.005, 0.0), grip[:, 2], hover)
         goal[m] = np.concatenate([grip[:, :2], height[:, None]], 1)[m]
         yaw[m] = grasp_yaw[m]
         self._turn_aside(m, ee, goal)
         low = m & (ee[:, 2] < height - 0.015)
-        goal[low, :2] = ee[low, :2] + 0.3 * (goal[low, :2] - ee[low, :2])  # rise before sweeping through what stands beside
+        sideways = 0.3 * (self._asked.rise_m / FIRST.rise_m)[:, None]
+        goal[low, :2] = ee[low, :2] + (sideways * (goal[:, :2] - ee[:, :2]))[low]  # rise before sweeping through what stands beside
         # The hand turns high up: the palm is wide, and what stands beside is as tall as the target.
         turn = np.abs(yaw - yaw_now)
         unturned = m & (turn > 0.15)
@@ -256,7 +268,9 @@ class ScriptedPlanner(Moded):
         carry = self._carry_height()
         final = self._goal_z + self._drop + self._held[:, 2]
         error = np.linalg.norm(over - ee[:, :2], axis=1)
-        height = np.where(mode == LOWER, np.clip(final + _FUNNEL * np.maximum(error - 0.008, 0.0), final, carry), carry)
+        height = np.where(
+            mode == LOWER, np.clip(final + _FUNNEL * self._asked.funnel * np.maximum(error - 0.008, 0.0), final, carry), carry
+        )
         shut = (error > self._within) | (np.abs(self._carry_yaw - yaw_now) > _GATE_YAW_RAD)
         shut &= obj[:, 2] > self._goal_z + self._gate - _GATE_PLAY_M  # what is in the hole already stays there
         height = np.where(shut & (self._gate > 0), np.maximum(height, self._goal_z + self._gate + self._held[:, 2]), height)
@@ -265,14 +279,14 @@ class ScriptedPlanner(Moded):
         self._turn_aside(mode == CARRY, ee, goal)
         over = np.where((self._tall & (mode == CARRY))[:, None], goal[:, :2], over)
         low = (mode == CARRY) & (ee[:, 2] < carry - 0.02)
-        slow = np.clip(1.0 - (carry - 0.02 - ee[:, 2]) / 0.05, 0.0, 1.0)[:, None]
+        slow = np.clip(1.0 - (carry - 0.02 - ee[:, 2]) / self._asked.rise_m, 0.0, 1.0)[:, None]
         goal[low, :2] = (ee[:, :2] + slow * (over - ee[:, :2]))[low]
 
         m = np.isin(mode, (RELEASE, RETREAT))
         yaw[m] = self._carry_yaw[m]
         goal[mode == RETREAT, 2] += 0.06
 
-        action = command(self._settings, goal - ee, jaw_rotation(yaw), ee_rotation, close)
+        action = command(self._settings, self._share(), goal - ee, jaw_rotation(yaw), ee_rotation, close)
         action[mode == FAILED, :6] = 0.0
         return action
 
@@ -283,7 +297,8 @@ class ScriptedPlanner(Moded):
         mode[ready], wait[ready] = GRASP, 0
         grasping = (mode == GRASP) & ~ready
         wait[grasping] += 1
-        closed = grasping & (((wait >= 2) & fingers) | (wait >= _GRASP_STEPS))
+        squeezed = self._asked.squeeze_steps
+        closed = grasping & (((wait >= 2 + squeezed) & fingers) | (wait >= _GRASP_STEPS + squeezed))
         caught = closed & fingers
         mode[caught] = CARRY
         self._held[caught] = (ee - obj)[caught]
@@ -304,7 +319,8 @@ class ScriptedPlanner(Moded):
         releasing = (mode == RELEASE) & ~down
         wait[releasing] += 1
         open_now = np.asarray(view.gripper_opening) > 0.06
-        gone = releasing & (((wait >= _RELEASE_STEPS) & open_now) | (wait >= 2 * _RELEASE_STEPS))
+        rest = self._asked.rest_steps
+        gone = releasing & (((wait >= _RELEASE_STEPS + rest) & open_now) | (wait >= 2 * _RELEASE_STEPS + rest))
         mode[gone], wait[gone] = RETREAT, 0
         retreating = (mode == RETREAT) & ~gone
         wait[retreating] += 1

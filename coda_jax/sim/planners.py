@@ -11,6 +11,7 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.joint_planner import JointPlanner
 from coda_jax.sim.planner import PlannerSettings, ScriptedPlanner
+from coda_jax.sim.supervision.parameters import PlanParameters
 from coda_jax.types import ACTION_DIM, WorldView
 
 
@@ -25,8 +26,8 @@ class Planner(Protocol):
         """[b] bool."""
         ...
 
-    def restart(self, worlds: Sequence[int], specs: Sequence[SceneSpec], view: WorldView) -> None:
-        """Plan the given worlds anew; one without a plan fails with its cause."""
+    def restart(self, worlds: Sequence[int], specs: Sequence[SceneSpec], view: WorldView, parameters: Sequence[PlanParameters]) -> None:
+        """Plan the given worlds anew, each with its parameters; one without a plan fails with its cause."""
         ...
 
     def act(self, view: WorldView) -> np.ndarray:
@@ -67,7 +68,7 @@ class Planners:
     def _of(self, world: int) -> Planner:
         return list(self._made.values())[self._owner[world]]
 
-    def restart(self, worlds: Sequence[int], specs: Sequence[SceneSpec], view: WorldView) -> None:
+    def restart(self, worlds: Sequence[int], specs: Sequence[SceneSpec], view: WorldView, parameters: Sequence[PlanParameters]) -> None:
         """Plan the given worlds anew, each by its family's planner."""
         chosen = [_MAKERS.get(spec.task.family, ScriptedPlanner) for spec in specs]
         for maker in dict.fromkeys(chosen):
@@ -76,7 +77,7 @@ class Planners:
                 self._made[maker] = maker(self._catalogue, self._worlds, self._settings)
             mine = [i for i, other in enumerate(chosen) if other is maker]
             self._owner[[worlds[i] for i in mine]] = self._numbers[maker]
-            self._made[maker].restart([worlds[i] for i in mine], [specs[i] for i in mine], view)
+            self._made[maker].restart([worlds[i] for i in mine], [specs[i] for i in mine], view, [parameters[i] for i in mine])
 
     def _merged(self, parts: Sequence[np.ndarray], empty: np.ndarray) -> np.ndarray:
         for number, part in enumerate(parts):

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from coda_jax.sim.demonstrate import Recorder, Trajectory
+from coda_jax.sim.demonstrate import SKILL, RecordedStep, Recorder, Trajectory
 from coda_jax.sim.refill import Refill
 from coda_jax.sim.simulator import Episode, Simulator
 from coda_jax.types import ACTION_DIM
+
+REPLAYED = "replay"  # what a recorded action is done for, among the skills of a trajectory
 
 
 def replay(sim: Simulator, jobs: Sequence[tuple[Episode, np.ndarray]]) -> Iterator[Trajectory]:
@@ -38,17 +40,18 @@ def replay(sim: Simulator, jobs: Sequence[tuple[Episode, np.ndarray]]) -> Iterat
             action[w] = mine[step]
             spent[w] = step + 1 == len(mine)
         state, trace = sim.step_chunk(batch, state, action[:, None])
-        recorder.append(view, action, action, np.ones(sim.worlds, bool), trace.qpos[:, 0])
+        after = (np.asarray(trace.qpos[:, 0]), np.asarray(trace.predicates[:, 0], np.float32))
+        recorder.append(RecordedStep(view, action, action, np.ones(sim.worlds, bool), *after, np.full(sim.worlds, REPLAYED, SKILL)))
         ended = np.flatnonzero(batch.mask & (trace.terminated | trace.truncated | (np.asarray(state.health) != 0) | spent))
         if not len(ended):
             continue
         for w in ended:
-            views, labels, executed, mask, qpos = recorder.cut(int(w), state.view)
+            views, series = recorder.cut(int(w), state.view)
             episode = batch.episodes[w]
             assert episode is not None
             success = bool(trace.terminated[w])
             cause = "" if success else "the recorded actions did not succeed"
-            yield Trajectory(episode, views, labels, executed, mask, qpos, success, cause, 1)
+            yield Trajectory(episode, views, **series, success=success, cause=cause, attempts=1)
         batch, state, _, _ = refill.replace(batch, state, ended)
         recorder.forget(~batch.mask)
 

@@ -1,14 +1,16 @@
 """Random edits: drawn alike every time, judged by physics of their own; the draws that once made an invalid scene."""
 
 import dataclasses
+import json
 
 import pytest
 
 from benchmarks.edit_tables import reason_of, table
-from benchmarks.random_edits import drawn, judge, movement_m, unexplained
+from benchmarks.random_edits import drawn, earlier, judge, movement_m, unexplained
 from coda_jax import config as settings
 from coda_jax.loop import parts
 from coda_jax.programs.sandbox import Sandbox
+from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families import read_goals
 from coda_jax.scenes.generate import sample_spec
@@ -41,6 +43,18 @@ def test_a_draw_is_the_same_whatever_came_before(sandbox):
     assert first[5] == drawn(3, 5, FAMILIES, TRAIN, sandbox)
     assert {e.row["family"] for e in first} == set(FAMILIES)
     assert any(e.spec is not None for e in first)
+
+
+def test_a_file_goes_on_only_with_its_own_draws(tmp_path):
+    out = tmp_path / "edits.jsonl"
+    rows = [{"seed": 3, "number": i} for i in range(3)]
+    out.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    assert earlier(out, 3) == rows
+    with pytest.raises(InputError, match="other edits than the first of --seed=4"):
+        earlier(out, 4)
+    out.write_text(out.read_text()[:-3])
+    with pytest.raises(InputError, match="remove its last line"):
+        earlier(out, 3)
 
 
 def test_movement_is_measured_apart_from_the_checks():

@@ -1,6 +1,8 @@
 """Careless scenes are mended by changes of what a check names, within the factors that may change, and pass in the end."""
 
 import dataclasses
+import types
+from typing import cast
 
 import numpy as np
 import pytest
@@ -8,20 +10,23 @@ import pytest
 from benchmarks.broken_scenes import MISTAKES, broken
 from benchmarks.random_edits import unexplained
 from coda_jax import config as settings
+from coda_jax.agents.scripted.engine import ScriptedEngine
 from coda_jax.agents.scripted.repair import repair
 from coda_jax.loop import parts
 from coda_jax.loop.mending import checked
 from coda_jax.loop.rounds.rows import construction_rows
-from coda_jax.loop.rounds.variants import Built
+from coda_jax.loop.rounds.variants import Base, Batch, Built, Made, verified
+from coda_jax.loop.run import Run
 from coda_jax.memory.rows import Repair
+from coda_jax.scenes import fixes
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.edits.lock import edited_factors
-from coda_jax.scenes.fixes import JOINT, Fix, first_move, fixed
+from coda_jax.scenes.fixes import JOINT, Fix, fixed
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.scenes.spec import FACTORS, SceneSpec
 from coda_jax.scenes.tabletop import Tabletop
-from coda_jax.sim.checks import overlap
-from coda_jax.sim.checks.record import CHECKS
+from coda_jax.sim.checks import reach
+from coda_jax.sim.checks.record import CHECKS, Failure
 from coda_jax.sim.validity import check
 
 TRAIN, EVERYTHING = Catalogue("train"), Catalogue.all()
@@ -138,13 +143,56 @@ def test_a_move_leaves_the_angle_as_it_was_written():
     assert differences(spec, fixed(spec, Fix(name, "pos_m", (0.01, 0.0, 0.0)))) == {name: {"pos_m"}}
 
 
-def test_a_pile_is_checked_in_a_bounded_number_of_moves(monkeypatch):
-    """Six things and two fixtures in one place: each is moved for itself once, however many others it cuts into."""
-    spec = next(s for s in (sample_spec(TRAIN, "pick_place", "id", "train", i) for i in range(200)) if len(s.object_ids) >= 7)
-    places = tuple(dataclasses.replace(p, pos_m=(0.5, 0.0, p.pos_m[2])) for p in spec.spatial.placements)
-    spec = dataclasses.replace(spec, spatial=dataclasses.replace(spec.spatial, placements=places))
-    moved = []
-    monkeypatch.setattr(overlap, "first_move", lambda spec, name, *a: moved.append(name) or first_move(spec, name, *a))
-    (report,) = check([spec], EVERYTHING, LIMITS)
-    assert len([f for f in report.failures if f.check == "penetration"]) > len(spec.object_ids)
-    assert len(moved) == len(set(moved)) <= len(spec.object_ids)
+def test_a_repair_that_takes_the_edit_back_makes_no_variant():
+    base = Base(3, sample_spec(TRAIN, "pick_place", "id", "train", 3))
+    target = Tabletop(base.spec).goal.target
+    sunk = fixed(base.spec, Fix(target, "pos_m", (0.0, 0.0, -0.01)))
+    aside = fixed(sunk, Fix(target, "pos_m", (0.02, 0.0, 0.0)))
+    heavy = fixed(base.spec, Fix(target, "mass_kg", 30.0))  # the heaviest that is plausible is a fraction of it
+    run, batch = types.SimpleNamespace(config=settings.default(), train=TRAIN), Batch()
+    run.config.sim.worlds = 8
+    drawn = ((sunk, "reach", "spatial"), (aside, "reach", "spatial"), (heavy, "mass", "attributes"))
+    candidates = [Made(base, spec, ((verb, 1.0),), factor) for spec, verb, factor in drawn]
+    (found,) = verified(cast(Run, run), candidates, batch, 2)
+    assert found.spec.placement(target).pos_m[0] == aside.placement(target).pos_m[0] and batch.made == [found]
+    assert (batch.proposed, batch.first, batch.valid) == (3, 0, 1)
+    assert batch.refused == {"the repair took the edit back": 2}
+    undone = [(False, True), (False, False)]  # the change, then given up
+    assert [(b.accepted, b.fix is not None) for b in batch.history] == [*undone, (True, True), *undone]
+
+
+def test_an_engine_that_changes_another_factor_is_not_followed():
+    class Careless(ScriptedEngine):
+        def repair(self, spec, failures, factors):
+            return repair(spec, failures, FACTORS)
+
+    base = sample_spec(TRAIN, "pick_place", "id", "train", 3)
+    floats = fixed(base, Fix(Tabletop(base).goal.target, "pos_m", (0.0, 0.0, 0.1)))
+    for factors, mended in ((("attributes",), False), (("spatial",), True)):
+        (found,) = checked([floats], [factors], EVERYTHING, TRAIN, LIMITS, Careless(TRAIN), 2)
+        assert found.valid is mended and bool(found.cures) is mended
+
+
+def test_a_change_of_what_is_so_already_is_none():
+    base = sample_spec(TRAIN, "pick_place", "id", "train", 3)
+    name = Tabletop(base).goal.target
+    still, turn = Fix(name, "pos_m", (0.0, 0.0, 0.0)), Fix(name, "yaw_rad", base.placement(name).yaw_rad + 1e-3)
+    failure = Failure("settle", name, "table", 0.1, "rad", "it tips: lay it flat", (still, turn))
+    found = repair(base, [failure], FACTORS)
+    assert found is not None and [c.fix for c in found[1]] == [turn]
+    assert repair(base, [dataclasses.replace(failure, offer=(still,))], FACTORS) is None
+
+
+@pytest.mark.parametrize("family", settings.FAMILIES)
+def test_room_is_searched_only_where_somebody_mends(family, monkeypatch):
+    def asked(*_):
+        raise AssertionError("a search for room")
+
+    monkeypatch.setattr(fixes, "stands_clear", asked)
+    monkeypatch.setattr(reach, "stands_clear", asked)
+    reports = check(careless(family, 24), EVERYTHING, LIMITS)
+    found = [f for r in reports for f in r.failures]
+    assert {"names", "penetration"} <= {f.check for f in found}
+    assert all("fixes" not in f.row(fixes=False) for f in found)
+    with pytest.raises(AssertionError, match="a search for room"):
+        [f.row() for f in found]

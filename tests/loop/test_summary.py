@@ -54,14 +54,14 @@ def _checks(proposed: int, first: int, valid: int, traces: bool = True) -> dict:
 
 def test_verification_adds_the_stages_of_a_round():
     rows = [
-        {"kind": "collect", "round": 1, "checks": _checks(10, 8, 9)},
+        {"kind": "collect", "round": 1, "edited_k": 3, "edited_n": 10},  # drawn at random in every strategy
         {"kind": "construction", "stage": "propose", "round": 1, "checks": _checks(20, 20, 20)},
         {"kind": "environments", "round": 1, "checks": _checks(99, 0, 0)},  # begun again, so the later row counts
         {"kind": "environments", "round": 1, "checks": _checks(10, 5, 7)},
-        {"kind": "collect", "round": 2, "checks": _checks(4, 4, 4, traces=False)},
+        {"kind": "construction", "stage": "propose", "round": 2, "checks": _checks(4, 4, 4, traces=False)},
         {"kind": "train", "name": "policy", "step": 3},
     ]
-    assert verification_of(rows, 1) == Verification(40, 33, 36, True)
+    assert verification_of(rows, 1) == Verification(30, 25, 27, True)
     assert verification_of(rows, 2) == Verification(4, 4, 4, False)
     assert verification_of(rows, 3) == Verification(0, 0, 0, False)
 

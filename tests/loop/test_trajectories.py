@@ -1,6 +1,7 @@
 """Trajectories read back are the ones that were written, and those that a scene still lacks are made as if nothing had happened."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def assert_equal(some, others):
 
 
 def test_written_and_read_back(unbroken, tmp_path):
-    flat = [t for own in unbroken[0] for t in own]
+    flat = [t for own in unbroken.found for t in own]
     (tmp_path / "episodes").mkdir()
     path = tmp_path / "episodes" / "part.npz"
     trajectories.save(path, flat)
@@ -79,14 +80,35 @@ def test_demonstrations_killed_at_every_commit_end_the_same(unbroken, tmp_path):
     run, kills = Bare(tmp_path, 3), 0
     while True:
         try:
-            found, physics, episodes = certified(run)
+            found = certified(run)
             break
         except KeyboardInterrupt:
             kills += 1
             run.begin()
-    assert kills == episodes // 3 and kills >= 2
-    assert (physics, episodes) == unbroken[1:]
-    for some, others in zip(found, unbroken[0], strict=True):
+    assert kills == found.episodes // 3 and kills >= 2
+    assert (found.physics_steps, found.episodes, found.tally) == (unbroken.physics_steps, unbroken.episodes, unbroken.tally)
+    for some, others in zip(found.found, unbroken.found, strict=True):
+        assert_equal(some, others)
+
+
+def test_revised_tries_killed_at_every_one_end_the_same(tmp_path):
+    """The second scene fails at first and is solved by a changed plan, undisturbed."""
+    spec = [sample_spec(Catalogue("train"), "pick_place", "id", "train", seed) for seed in (1, 53)]
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    whole_run: Any = Bare(tmp_path / "one", None)
+    whole = certify(whole_run, spec, 1, 0, None, "demonstrations")
+    assert [[t.revisions for t in own] for own in whole.found] == [[0], [1]]
+    assert (whole.tally.first, whole.tally.solved, whole.episodes) == (1, 2, 3)
+    run: Any = Bare(tmp_path / "two", 1)
+    found = None
+    while found is None:
+        try:
+            found = certify(run, spec, 1, 0, None, "demonstrations")
+        except KeyboardInterrupt:
+            run.begin()
+    assert (found.tally, found.episodes, found.physics_steps) == (whole.tally, whole.episodes, whole.physics_steps)
+    for some, others in zip(found.found, whole.found, strict=True):
         assert_equal(some, others)
 
 

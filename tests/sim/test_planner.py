@@ -17,17 +17,18 @@ from coda_jax.sim.demonstrate import demonstrate, success_by_category
 from coda_jax.sim.detour import way
 from coda_jax.sim.plan import CLEARANCE_M, HIGHEST_TRAVEL_M, plan_step
 from coda_jax.sim.simulator import episode_of
+from coda_jax.sim.supervision.parameters import PlanParameters
 from coda_jax.sim.validity import check
 
 TRAIN, ALL = Catalogue("train"), Catalogue.all()
 
 
-def demonstrated(specs, worlds=16):
+def demonstrated(specs, worlds=16, parameters=None):
     config = settings.default()
     config.sim.worlds = worlds
     sim = parts.native_simulator(config, ALL, parts.common_bucket(list(specs), ALL))
     jobs = [episode_of(s, settings.horizon(config, s.task.family), (i, 0)) for i, s in enumerate(specs)]
-    return sorted(demonstrate(sim, ALL, jobs, parts.planner_of(config), None, 0), key=lambda t: t.episode.key)
+    return sorted(demonstrate(sim, ALL, jobs, parts.planner_of(config), None, 0, parameters), key=lambda t: t.episode.key)
 
 
 @pytest.mark.parametrize("name", families.names())
@@ -71,6 +72,15 @@ def test_ways_keep_their_distance():
     assert way((0.4, 0.0), (0.6, 0.0), [], 0.1) == [(0.6, 0.0)]
 
 
+def test_a_side_can_be_asked_for():
+    wall = Footprint(0.5, 0.02, 0.02, 0.1, 0.3)  # the shorter way leads past its right end
+    start, goal = (0.4, 0.0), (0.6, 0.0)
+    shorter, with_it_right, with_it_left = (way(start, goal, [wall], 0.05, side) for side in (0, 1, -1))
+    assert shorter == with_it_left and all(y < 0 for _, y in with_it_left[:-1])
+    assert len(with_it_right) > 1 and all(y > 0 for _, y in with_it_right[:-1])
+    assert way((0.4, 0.3), (0.6, 0.3), [wall], 0.05, 1) == way((0.4, 0.3), (0.6, 0.3), [wall], 0.05, -1) == [(0.6, 0.3)]
+
+
 def test_a_tall_pile_is_passed_at_its_side():
     """A stool with a carton and a can on it stands between target and reference."""
     from coda_jax.programs.sandbox import Sandbox
@@ -102,3 +112,40 @@ result = scene(
     assert max(moved) < 0.005  # nothing was touched
     straight = way((0.42, -0.20), (0.46, 0.20), (), 0.0)
     assert len(way((0.42, -0.20), (0.46, 0.20), plan.tall, plan.room_m)) > len(straight)
+
+
+@pytest.mark.parametrize("name", families.names())
+def test_scenes_of_every_family_are_solved_round_what_stands_in_the_way(name):
+    """Everything taller than 0.06 m is passed at its side, the handle's neighbours too."""
+    specs = [sample_spec(TRAIN, name, "id", "train", seed) for seed in (1, 3)]
+    found = demonstrated(specs, 2, lambda episode: PlanParameters(over_m=0.06))
+    assert all(t.success for t in found), [t.cause for t in found]
+
+
+def test_the_hand_goes_round_a_pile_to_a_handle():
+    """A stool with a carton and a can on it stands between the hand and a drawer's handle."""
+    from coda_jax.programs.sandbox import Sandbox
+    from coda_jax.scenes.program import evaluate_scene
+    from coda_jax.sim.joint_planner import plan_joint
+    from tests.scenes.test_program import LIMITS
+
+    text = """
+result = scene(
+    instruction="open the red dresser",
+    family="articulated",
+    objects=[
+        thing("dresser_1", asset="dresser_00", at=(0.60, 0.22), on="table", role="target", colour="red", opening=0.0),
+        thing("carton_1", asset="carton_03", at=(0.46, -0.10), on="stand_1", role="obstacle", colour="blue"),
+        thing("can_1", asset="can_02", at=(0.46, -0.10), on="carton_1", role="obstacle", colour="green"),
+        thing("stand_1", asset="stand_02", at=(0.46, -0.10), on="table", role="support", colour="black"),
+    ],
+    goal=at_least(opening("dresser_1"), 0.85),
+)
+"""
+    with Sandbox(LIMITS) as sandbox:
+        spec = evaluate_scene(text, sandbox, TRAIN)
+    (trajectory,) = demonstrated([spec], 1)
+    plan = plan_joint(spec, ALL, trajectory.views, 0)
+    assert plan.tall and max(f.top for f in plan.tall) > plan.travel_z
+    assert trajectory.success, trajectory.cause
+    assert float(abs(trajectory.views.pos[:, :2] - trajectory.views.pos[0, :2]).max()) < 0.005  # nothing was touched

@@ -20,7 +20,7 @@ def repair(spec: SceneSpec, failures: Sequence[Failure], factors: Collection[str
     cures: list[Cure] = []
     for failure in failures:
         offered = [f for f in failure.fixes if f.factor in factors]
-        if not offered or {f.object for f in offered} & {c.fix.object for c in cures}:
+        if {f.object for f in offered} & {c.fix.object for c in cures}:
             continue
         found = _best(spec, offered)
         if found is not None:
@@ -37,6 +37,8 @@ def _best(spec: SceneSpec, offered: Sequence[Fix]) -> tuple[SceneSpec, Fix] | No
             after = fixed(spec, fix)
             fair = trouble(after) is None
         except ValueError:  # things in a ring, or a goal that no family reads
+            continue
+        if after == spec:  # an earlier change did it already, or it asks for what is so
             continue
         if fair:
             return after, fix

@@ -1,10 +1,12 @@
-"""The planner in the scenes of a round: which of them it solves, and the certified demonstrations of each."""
+"""The planner in the scenes of a round: which of them it solves, and the certified demonstrations of each.
+
+A scene whose demonstrations fail is tried again with plans that a supervisor changed (sim/supervision).
+"""
 
 from __future__ import annotations
 
-import collections
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import Progress
@@ -14,70 +16,39 @@ from coda_jax.loop.run import Run
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.demonstrate import NoiseSettings, Trajectory, demonstrate
 from coda_jax.sim.native import physics_steps
-from coda_jax.sim.simulator import Episode, episode_of
+from coda_jax.sim.simulator import Episode
+from coda_jax.sim.supervision.batch import Tries
+from coda_jax.sim.supervision.tally import Tally
 
-SPARE = 2  # further episodes of a scene after failures
+
+@dataclasses.dataclass(frozen=True)
+class Certified:
+    """found: successes of each scene, in the order of their tries. tally: how the scenes went, before and after revision."""
+
+    found: list[list[Trajectory]]
+    physics_steps: int
+    episodes: int
+    tally: Tally
 
 
-@dataclasses.dataclass
-class _Jobs:
-    """Episodes until every scene has its demonstrations or has used up its tries; more come in as failures are reported.
+def certify(run: Run, specs: Sequence[SceneSpec], each: int, first: int, noise: NoiseSettings | None, label: str) -> Certified:
+    """Up to ``each`` certified demonstrations of every scene; a scene without any is not solvable for the planner.
 
-    done: keys of those that an earlier process finished.
+    first: number of the first scene, which the noise of its demonstrations folds in.
     """
+    config = run.config
+    sim = parts.native_simulator(config, run.everything, parts.training_bucket(config, run.train))
+    tries = [parts.tries_of(config, run.everything, spec, each) for spec in specs]
+    jobs = Tries(tries, parts.horizon_of(config), first)
 
-    specs: Sequence[SceneSpec]
-    each: int
-    horizon: Callable[[SceneSpec], int]
-    first: int
-    done: set[tuple[int, int]] = dataclasses.field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self._waiting = collections.deque((i, r) for r in range(self.each) for i in range(len(self.specs)))
-        self._next = [self.each] * len(self.specs)
-
-    def __iter__(self) -> Iterator[Episode]:
-        return self
-
-    def __next__(self) -> Episode:
-        while self._waiting:
-            scene, repeat = self._waiting.popleft()
-            if (key := (self.first + scene, repeat)) not in self.done:
-                return self.episode(key)
-        raise StopIteration
-
-    def episode(self, key: tuple[int, int]) -> Episode:
-        spec = self.specs[key[0] - self.first]
-        return episode_of(spec, self.horizon(spec), key)
-
-    def known(self, scene_id: str, key: tuple[int, int]) -> Episode:
+    def known(scene_id: str, key: tuple[int, int]) -> Episode:
         """The episode of a key; a KeyError where it is none of that scene."""
-        episode = self.episode(key)
+        episode = jobs.episode(key)
         if episode.spec.scene_id != scene_id:
             raise KeyError(f"episode {key} is of scene {episode.spec.scene_id}, not {scene_id}")
         return episode
 
-    def failed(self, episode: Episode) -> None:
-        scene = episode.key[0] - self.first
-        if self._next[scene] < self.each + SPARE:
-            self._waiting.append((scene, self._next[scene]))
-            self._next[scene] += 1
-
-
-def certify(
-    run: Run, specs: Sequence[SceneSpec], each: int, first: int, noise: NoiseSettings | None, label: str
-) -> tuple[list[list[Trajectory]], int, int]:
-    """Up to ``each`` certified demonstrations of every scene; a scene without any is not solvable for the planner.
-
-    first: number of the first scene, which the noise of its demonstrations folds in.
-
-    Returns:
-      successes of each scene, in the order of their repeats; physics steps; episodes.
-    """
-    config = run.config
-    sim = parts.native_simulator(config, run.everything, parts.training_bucket(config, run.train))
-    jobs = _Jobs(specs, each, parts.horizon_of(config), first)
-    batch = run.substeps.batch(trajectories.save, lambda path: trajectories.load(path, jobs.known))
+    batch = run.substeps.batch(trajectories.save, lambda path: trajectories.load(path, known))
     found: list[list[Trajectory]] = [[] for _ in specs]
     episodes = control_steps = 0
 
@@ -85,21 +56,21 @@ def certify(
         nonlocal episodes, control_steps
         episodes += 1
         control_steps += len(trajectory.actions)
-        if trajectory.success:
-            found[trajectory.episode.key[0] - first].append(trajectory)
-        else:
-            jobs.failed(trajectory.episode)
+        ended = jobs.ended(trajectory)
+        if ended.success:
+            found[ended.episode.key[0] - first].append(ended)
 
     with Progress(label, max(1, each * len(specs)), "demos") as progress:
         for trajectory in batch.known:
             jobs.done.add(trajectory.episode.key)
             note(trajectory)
         progress.skip(sum(map(len, found)))
-        for trajectory in demonstrate(sim, run.everything, jobs, parts.planner_of(config), noise, config.seed):
+        for trajectory in demonstrate(sim, run.everything, jobs, parts.planner_of(config), noise, config.seed, jobs.parameters):
             runtime.check_stop()
             note(trajectory)
             progress.update(sum(map(len, found)))
             batch.add(trajectory)
     for own in found:
         own.sort(key=lambda t: t.episode.key)
-    return [own[:each] for own in found], physics_steps(control_steps, len({s.scene_id for s in specs})), episodes
+    physics = physics_steps(control_steps, len({s.scene_id for s in specs}))
+    return Certified([own[:each] for own in found], physics, episodes, Tally.of(tries))

@@ -108,7 +108,6 @@ def run_stage(run: Run, round_number: int) -> Finished:
         edited_n=vn,
         edited_interval=success_interval(edited),
         refused=batch.refused,
-        checks=batch.checks(recall.has_traces(config)),
     )
     assert run.state.checkpoint is not None
     episodes = rows.episode_rows(outcomes, "collect", round_number, run.state.checkpoint, path)

@@ -123,11 +123,9 @@ class Pairs:
         pairs = [Pair(targets[n], others[n]) for n in candidates if n in targets and n in others]
         if not pairs:
             return []
-        found, steps, episodes = certify(
-            run, [m.spec for p in pairs for m in (p.target, p.other)], 1, 0, None, "planner on control variants"
-        )
-        self.physics_steps, self.episodes = self.physics_steps + steps, self.episodes + episodes
-        solved = [bool(t) for t in found]
+        certified = certify(run, [m.spec for p in pairs for m in (p.target, p.other)], 1, 0, None, "planner on control variants")
+        self.physics_steps, self.episodes = self.physics_steps + certified.physics_steps, self.episodes + certified.episodes
+        solved = [bool(t) for t in certified.found]
         return [p for i, p in enumerate(pairs) if solved[2 * i] and solved[2 * i + 1]]
 
 

@@ -14,6 +14,7 @@ from coda_jax.loop.run import Finished, Run
 from coda_jax.loop.seed_scenes import SceneSource
 from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.sim.demonstrate import Trajectory
+from coda_jax.sim.supervision.tally import Tally
 
 
 def run_stage(run: Run, round_number: int) -> Finished:
@@ -24,7 +25,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
     known = set(recall.scene_ids(run.memory)) if STRATEGIES[config.strategy].proposes != "seeds" else set()
     accepted: list[tuple[Proposal, list[Trajectory]]] = []
     unsolved: list[Proposal] = []
-    physics = episodes = 0
+    physics, episodes, tally = 0, 0, Tally()
     with SceneSource(run) as source:
         bases = collect.base_scenes(run, round_number, source)
         changes = source.store()
@@ -39,7 +40,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
             if proposal.made.spec.scene_id not in known:
                 known.add(proposal.made.spec.scene_id)
                 fresh.append(proposal)
-        found, steps, tried = certify(
+        certified = certify(
             run,
             [p.made.spec for p in fresh],
             config.rounds.demos,
@@ -47,8 +48,9 @@ def run_stage(run: Run, round_number: int) -> Finished:
             parts.noise_of(config),
             f"round {round_number}, demonstrations",
         )
-        physics, episodes = physics + steps, episodes + tried
-        for proposal, trajectories in zip(fresh, found, strict=True):
+        physics, episodes = physics + certified.physics_steps, episodes + certified.episodes
+        tally += certified.tally
+        for proposal, trajectories in zip(fresh, certified.found, strict=True):
             if trajectories:
                 accepted.append((proposal, trajectories))
             else:
@@ -77,7 +79,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
     for proposal, _ in accepted:
         origins[proposal.origin] = origins.get(proposal.origin, 0) + 1
     shown = ", ".join(f"{origin} {n}" for origin, n in sorted(origins.items()))
-    run.say(f"round {round_number}: {len(accepted)} environments ({shown}), {demos} demonstrations, planner failed in {len(unsolved)}")
+    run.say(f"round {round_number}: {len(accepted)} environments ({shown}), {demos} demonstrations, planner failed in {tally.failures()}")
     run.metrics.write(
         "environments",
         round=round_number,
@@ -85,6 +87,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
         origins=origins,
         demos=demos,
         unsolved=len(unsolved),
+        planner=tally.row(),
         refused=batch.refused,
         checks=batch.checks(recall.has_traces(config)),
         edits=[[list(edit) for edit in p.made.verbs] for p, _ in accepted],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +13,9 @@ from coda_jax.loop import recordings
 from coda_jax.runtime import InputError
 from coda_jax.sim.demonstrate import Trajectory
 from coda_jax.sim.simulator import Episode
+from coda_jax.sim.supervision.parameters import PlanParameters
 
-_SERIES = ("actions", "executed", "mask", "qpos")
+_SERIES = ("actions", "executed", "mask", "qpos", "predicates", "skills")
 
 
 def save(path: Path, trajectories: Sequence[Trajectory]) -> None:
@@ -24,6 +26,7 @@ def save(path: Path, trajectories: Sequence[Trajectory]) -> None:
     """
     rows = [
         {"scene_id": t.episode.spec.scene_id, "key": t.episode.key, "success": t.success, "cause": t.cause, "attempts": t.attempts}
+        | {"parameters": t.parameters.changes(), "revisions": t.revisions}
         for t in trajectories
     ]
     arrays = recordings.packed([t.views for t in trajectories])
@@ -44,10 +47,19 @@ def load(path: Path, episode_of: Callable[[str, tuple[int, int]], Episode]) -> l
         found = []
         for row, t, end, views in zip(rows, length, np.cumsum(length), recordings.unpacked(arrays, length), strict=True):
             part = slice(end - t, end)
-            series = {name: arrays[name][part] for name in _SERIES}
+            series: dict[str, Any] = {name: arrays[name][part] for name in _SERIES}
             episode = episode_of(row["scene_id"], (int(row["key"][0]), int(row["key"][1])))
             found.append(
-                Trajectory(episode, views, **series, success=bool(row["success"]), cause=str(row["cause"]), attempts=int(row["attempts"]))
+                Trajectory(
+                    episode,
+                    views,
+                    **series,
+                    success=bool(row["success"]),
+                    cause=str(row["cause"]),
+                    attempts=int(row["attempts"]),
+                    parameters=PlanParameters(**row["parameters"]),
+                    revisions=int(row["revisions"]),
+                )
             )
         return found
     except (*recordings.UNREADABLE, KeyError, TypeError, IndexError) as error:

@@ -17,10 +17,11 @@ from coda_jax.loop.run import Run
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.scenes.edits.lock import edited_factors
 from coda_jax.scenes.edits.record import EditError
-from coda_jax.scenes.edits.verbs import applied, verbs_of
+from coda_jax.scenes.edits.verbs import VERBS, applied, verbs_of
 from coda_jax.scenes.fixes import Fix
 from coda_jax.scenes.generation import GenerationProgram, evaluate_generation
 from coda_jax.scenes.lifting import bind, generate
+from coda_jax.scenes.measures import MEASURES, measure
 from coda_jax.scenes.spec import FACTORS, SceneSpec
 from coda_jax.sim.checks.record import Failure
 
@@ -28,6 +29,8 @@ _NAME = re.compile(r"\b[a-z]+_\d+\b")
 SECOND_FACTOR = 0.3  # share of random variants in which two factors are edited
 LEAST_MAGNITUDE = 0.2
 DRAWS = 6  # of verbs for one random variant
+KEPT = 0.5  # of an edit's change: with less left, a variant is nearer to its base than to what its magnitude says
+_NO_CHANGE = 1e-6  # of a measure, in its unit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,27 +150,44 @@ def program_variant(run: Run, program: GenerationProgram, base: Base, level: flo
     return None
 
 
+def took_back(made: Made, mended: SceneSpec) -> bool:
+    """Whether a repair took an edit back: a factor is the base's again, or less than KEPT is left of what a verb measurably changed."""
+    if mended == made.spec:
+        return False
+    if edited_factors(made.base.spec, mended) != edited_factors(made.base.spec, made.spec):
+        return True
+    at_base, edited, now = (measure(spec) for spec in (made.base.spec, made.spec, mended))
+    for name in {VERBS[verb].measure for verb, _ in made.verbs} & set(MEASURES):
+        change = edited[name] - at_base[name]
+        if abs(change) > _NO_CHANGE and (now[name] - at_base[name]) / change < KEPT:
+            return True
+    return False
+
+
 def verified(run: Run, candidates: Sequence[Made], batch: Batch, repairs: int) -> list[Made]:
     """The candidates that are fair tasks, in order; invalid ones are mended within what their edits may change.
 
-    Adds to ``batch``: valid ones, how many were so at first, refusals by check, and each failed check with the repair that was tried.
+    Adds to ``batch``: valid ones, how many were so at first, refusals by check, and each failed check with the repair that was tried. A
+    scene whose repair took an edit back is refused: it is no variant of what its verbs say.
     """
-    factors = [(m.factor,) if m.factor else edited_factors(m.base.spec, m.spec) for m in candidates]
+    factors = [edited_factors(m.base.spec, m.spec) for m in candidates]
     settings, engine = parts.validity_of(run.config), parts.engine_of(run.train)
     found = checked([m.spec for m in candidates], factors, run.train, run.train, settings, engine, repairs)
     made = []
     for candidate, one in zip(candidates, found, strict=True):
+        kept = one.valid and not took_back(candidate, one.spec)
         batch.proposed += 1
         batch.first += one.first.valid
         verb, level = candidate.verbs[0][0], candidate.verbs[0][1]
         for attempt, cures in enumerate(one.cures, 1):
-            passed = one.valid and attempt == len(one.cures)
+            passed = kept and attempt == len(one.cures)
             batch.history += [Built(verb, level, c.failure, c.fix, passed) for c in cures]
-        if one.valid:
+        if kept:
             batch.valid += 1
             made.append(dataclasses.replace(candidate, spec=one.spec))
         else:
-            batch.history.append(Built(verb, level, one.report.failures[0], None, False))
-            batch.refuse(one.report.failures[0].check)
+            left = (one.report.failures or one.first.failures)[0]
+            batch.history.append(Built(verb, level, left, None, False))
+            batch.refuse("the repair took the edit back" if one.valid else left.check)
     batch.made.extend(made)
     return made

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 
 from coda_jax.scenes.articulated import FAIR_AT_HANDLE, HOLDS, LEAST_HANDLE_M, Articulated, held_open
 from coda_jax.scenes.assets import Asset
-from coda_jax.scenes.fixes import Fix, first_move
+from coda_jax.scenes.fixes import Fix, aside
 from coda_jax.scenes.placement import footprint, gap
 from coda_jax.scenes.spec import Placement, SceneSpec
 from coda_jax.sim.checks.record import Failure
@@ -72,5 +73,4 @@ def _room(spec: SceneSpec, name: str, assets: Mapping[str, Asset]) -> Iterator[F
         other = shape(p) if p.object != name else None
         if other is not None and other.bottom < mine.top and (depth := -gap(mine, other)) > 0:
             message = f"{p.object} stands {depth:.3f} m within the reach of the moving part of {name}: move it {depth + 0.005:.3f} m away"
-            move = first_move(spec, p.object, lambda _: True)  # standing clear of the box is all that is asked
-            yield Failure("joint", p.object, name, depth, "m", message, (move,) if move else ())
+            yield Failure("joint", p.object, name, depth, "m", message, functools.partial(aside, spec, p.object))

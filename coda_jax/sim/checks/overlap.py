@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 
 from coda_jax.scenes.assets import Asset
-from coda_jax.scenes.fixes import Fix, first_move, ways
+from coda_jax.scenes.fixes import Fix, aside, first_move, ways
 from coda_jax.scenes.placement import Footprint, footprint, gap
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.tabletop import Tabletop
@@ -89,10 +89,16 @@ def _way_out(name: str, other: str, shapes: Mapping[str, Footprint], settings: V
     return best
 
 
-def _off(name: str, point: np.ndarray) -> Callable[[SceneSpec], bool]:
-    """Whether an object stands _HAND_M from a point of the hand."""
+def _off(spec: SceneSpec, name: str, point: np.ndarray) -> tuple[Fix, ...]:
+    """To where the object stands _HAND_M from a point of the hand."""
     hand = Footprint(float(point[0]), float(point[1]), 0.0, 0.0, 0.0)
-    return lambda spec: gap(Tabletop(spec).shapes[name], hand) >= _HAND_M
+    move = first_move(spec, name, lambda after: gap(Tabletop(after).shapes[name], hand) >= _HAND_M, ways(_AWAY_M))
+    return (move,) if move else ()
+
+
+def _apart(spec: SceneSpec, name: str, other: str, way: Fix | None) -> tuple[Fix, ...]:
+    """To where the object stands clear, along the way out, or the other to where it does."""
+    return *aside(spec, name), *((way,) if way else ()), *aside(spec, other)
 
 
 def _up(distance: float) -> float:
@@ -108,7 +114,6 @@ def overlap_failures(
         name: footprint(asset, *places[name].pos_m[:2], places[name].yaw_rad, places[name].pos_m[2] - asset.half_extent_m[2])
         for name, asset in assets.items()
     }
-    nearest = functools.cache(lambda name: first_move(scene.spec, name, lambda _: True))  # one thing may cut into many
     for (a, b), hit in sorted(_deepest(scene, data).items()):
         if hit.depth <= settings.penetration_m:
             continue
@@ -116,33 +121,33 @@ def overlap_failures(
         if "gripper" in (a, b):
             name = b if a == "gripper" else a
             message = f"{name} penetrates the gripper by {hit.depth:.3f} m at {where}: lower it, or move it 0.15 m away from there"
-            move = first_move(scene.spec, name, _off(name, hit.pos), ways(_AWAY_M))
-            yield Failure("penetration", name, "gripper", hit.depth, "m", message, (move,) if move else ())
+            yield Failure("penetration", name, "gripper", hit.depth, "m", message, functools.partial(_off, scene.spec, name, hit.pos))
             continue
         # The one to move: free rather than fixed, supported rather than supporting, the lighter otherwise.
         rank = {n: (assets[n].kind != "object", places[m].support == n, assets[n].mass_kg) for n, m in ((a, b), (b, a))}
         name, other, away = (a, b, -hit.normal) if rank[a] <= rank[b] else (b, a, hit.normal)
-        fixes, changes = [], []
+        fixes: list[str] = []
+        offer: tuple[Fix, ...] | Callable[[], tuple[Fix, ...]]
         if places[name].support == other:
             if abs(away[2]) > 0.7:
                 fixes.append(f"raise it {_up(hit.depth):.3f} m")
-                changes.append(Fix(name, "pos_m", (0.0, 0.0, _up(hit.depth))))
+                offer = (Fix(name, "pos_m", (0.0, 0.0, _up(hit.depth))),)
             else:
                 axis = int(np.argmax(np.abs(away[:2])))
                 length = _up(hit.depth / abs(away[axis]) + _CLEAR_M)
                 fixes.append(f"move it {length:.3f} m along {'+' if away[axis] > 0 else '-'}{'xy'[axis]}, away from the wall")
                 step = length if away[axis] > 0 else -length
-                changes.append(Fix(name, "pos_m", (0.0 if axis else step, step if axis else 0.0, 0.0)))
+                offer = (Fix(name, "pos_m", (0.0 if axis else step, step if axis else 0.0, 0.0)),)
         else:
             if assets[name].kind == "object":
                 fixes.append(f"raise it {_up(shapes[other].top - shapes[name].bottom):.3f} m, onto {other}")
-            moves = [nearest(name), nearest(other)]
+            out = None
             if way := _way_out(name, other, shapes, settings):
                 fixes.append(f"move it {_up(way[1]):.3f} m along {way[0]}")
                 along = dict(_DIRECTIONS)[way[0]]
-                moves.insert(1, Fix(name, "pos_m", (along[0] * _up(way[1]), along[1] * _up(way[1]), 0.0)))
+                out = Fix(name, "pos_m", (along[0] * _up(way[1]), along[1] * _up(way[1]), 0.0))
             elif not fixes:
                 fixes.append("remove one of them: there is no free place beside it")
-            changes += [m for m in moves if m is not None]
+            offer = functools.partial(_apart, scene.spec, name, other, out)
         message = f"{name} penetrates {other} by {hit.depth:.3f} m at {where}; {' or '.join(fixes)}"
-        yield Failure("penetration", name, other, hit.depth, "m", message, tuple(changes))
+        yield Failure("penetration", name, other, hit.depth, "m", message, offer)

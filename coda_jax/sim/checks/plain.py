@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -101,10 +102,16 @@ def _workspace(spec: SceneSpec, name: str, settings: ValiditySettings) -> Iterat
                 f"{name} stands at {axis} = {value:.3f} m, outside the workspace {low:g}..{high:g} m: "
                 f"move it {abs(value - inside):.3f} m along {'+' if inside > value else '-'}{axis}"
             )
-            x, y = within_area(*place[:2])
-            offered = ((x - place[0] + dx, y - place[1] + dy, 0.0) for dx, dy, _ in ((0.0, 0.0, 0.0), *ways()))
-            move = first_move(spec, name, lambda after: within_reach(*after.placement(name).pos_m[:2]), offered)
-            yield Failure("workspace", name, "", abs(value - inside), "m", message, (move,) if move else ())
+            yield Failure("workspace", name, "", abs(value - inside), "m", message, functools.partial(_inside, spec, name))
+
+
+def _inside(spec: SceneSpec, name: str) -> tuple[Fix, ...]:
+    """To the nearest free place of the reachable area."""
+    here = spec.placement(name).pos_m
+    x, y = within_area(*here[:2])
+    offered = ((x - here[0] + dx, y - here[1] + dy, 0.0) for dx, dy, _ in ((0.0, 0.0, 0.0), *ways()))
+    move = first_move(spec, name, lambda after: within_reach(*after.placement(name).pos_m[:2]), offered)
+    return (move,) if move else ()
 
 
 def _table(spec: SceneSpec, name: str, asset: Asset, settings: ValiditySettings) -> Iterator[Failure]:

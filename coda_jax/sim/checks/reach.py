@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -22,7 +23,6 @@ from coda_jax.sim.checks.record import Failure, ValiditySettings
 from coda_jax.sim.inverse import inverse_kinematics, top_down
 
 _DROP_M = 0.005  # release height above the resting pose
-_ROOM_M = 0.03  # that messages ask for round a hand
 _TURNS_RAD = (0.4, -0.4, 0.8, -0.8, 1.2, -1.2)
 _ABOVE_M = 0.05  # the way down to a waypoint starts this far above it
 
@@ -32,13 +32,19 @@ Waypoint = tuple[float, float, float, float]
 
 @dataclasses.dataclass(frozen=True)
 class _Query:
-    """Waypoints (x, y, z of the grip point, jaw yaw) of one scene: one per free grasp, and the places of release with each of them."""
+    """Waypoints (x, y, z of the grip point, jaw yaw) of one scene: one per free grasp, and the places of release with each of them.
+
+    cause: why there are none, "" where there are. blocked, unit: how many of what is blocked then. near: what blocks it.
+    """
 
     target: str
     reference: str
     at_grasp: list[Waypoint]
     at_release: list[list[Waypoint]]
     cause: str = ""
+    blocked: int = 0
+    unit: str = ""
+    near: tuple[str, ...] = ()
 
 
 def _queries(spec: SceneSpec, assets: Mapping[str, Asset]) -> list[_Query]:
@@ -73,7 +79,7 @@ def _joint_query(step: Step, target: Articulated, start: float) -> _Query:
     share = openings.aim(goal.relation)
     if hit := hand_blocked(step, (start, share)):
         cause = f"{hit} stands within the open hand at the handle of {goal.target}: move it 0.03 m away"
-        return _Query(goal.target, goal.reference, [], [], cause)
+        return _Query(goal.target, goal.reference, [], [], cause, 1, "grasps", (hit,))
 
     def waypoint(opening: float) -> Waypoint:
         (grasp,) = target.posed(opening).grasps
@@ -94,10 +100,10 @@ def _query(step: Step, places: list[tuple[float, float]], bottom: float) -> _Que
         around = [n for n, s in shapes.items() if n != goal.target and s.top > mine.bottom and gap(s, mine) < 0.06]
         near = f"{' and '.join(around)} stand too close" if around else "it has none"
         cause = f"no grasp of {goal.target} {where} is free for the open hand: {near}; leave 0.03 m on both sides of the grasp"
-        return _Query(goal.target, goal.reference, [], [], cause)
+        return _Query(goal.target, goal.reference, [], [], cause, max(len(target.grasps), 1), "grasps", tuple(around))
     if not places:
         cause = f"no free place for {goal.target} beside {goal.reference}: move what stands around {goal.reference} away"
-        return _Query(goal.target, goal.reference, [], [], cause)
+        return _Query(goal.target, goal.reference, [], [], cause, 1, "places")
     c, s = math.cos(mine.yaw), math.sin(mine.yaw)
     at_grasp, at_release = [], []
     for g in grasps:
@@ -112,47 +118,8 @@ def reach_failures(specs: Sequence[SceneSpec], assets: Sequence[Mapping[str, Ass
     """Failures of reach of each scene: some grasp must be reachable, and some place of the goal with the same grasp.
 
     Each waypoint counts with the point above it, from which the hand comes down; the jaws are symmetric, so both hand yaws are tried.
-    The amount of a blocked grasp or place is the shortest move found that frees it, _ROOM_M where none was.
+    The amount of a blocked grasp or place is how many are blocked, otherwise by how far the hand misses, m.
     """
-    results = []
-    for spec, mine, found in zip(specs, assets, _misses(specs, assets, settings), strict=True):
-        results.append([_with_fixes(spec, mine, f, settings) for f in found])
-    return results
-
-
-def _with_fixes(spec: SceneSpec, assets: Mapping[str, Asset], failure: Failure, settings: ValiditySettings) -> Failure:
-    if failure.amount:
-        return dataclasses.replace(failure, fixes=_into_reach(spec, assets, failure, settings))
-    task = {n for g in read_goals(spec) for n in (g.target, g.reference)}
-    others = sorted(n for n, a in assets.items() if a.kind == "object" and n not in task and n in failure.message)
-    others += sorted(n for n, a in assets.items() if a.kind == "object" and n not in {*task, *others})
-
-    def free(after: SceneSpec) -> bool:
-        return not any(q.cause for q in _queries(after, assets))
-
-    moves = [first_move(spec, n, free) for n in dict.fromkeys((failure.object, *others, failure.other))]
-    fixes = tuple(sorted((m for m in moves if m is not None), key=_length))
-    return dataclasses.replace(failure, fixes=fixes, amount=_length(fixes[0]) if fixes else _ROOM_M, unit="m")
-
-
-def _length(move: Fix) -> float:
-    return math.hypot(*move.value[:2]) if isinstance(move.value, tuple) else 0.0
-
-
-def _into_reach(spec: SceneSpec, assets: Mapping[str, Asset], failure: Failure, settings: ValiditySettings) -> tuple[Fix, ...]:
-    """The least of the moves inward, and of the turns, with which the arm reaches."""
-    name, yaw = failure.object, spec.placement(failure.object).yaw_rad
-    offered = [[Fix(name, "pos_m", way) for way in inward(spec, name)], [Fix(name, "yaw_rad", yaw + t) for t in _TURNS_RAD]]
-    fixes = []
-    for some in offered:
-        tried = [(fix, after) for fix in some if stands_clear(after := fixed(spec, fix), name, spec)]
-        found = _misses([after for _, after in tried], [assets] * len(tried), settings)
-        fixes += [fix for (fix, _), misses in zip(tried, found, strict=True) if not any(f.object == name for f in misses)][:1]
-    return tuple(fixes)
-
-
-def _misses(specs: Sequence[SceneSpec], assets: Sequence[Mapping[str, Asset]], settings: ValiditySettings) -> list[list[Failure]]:
-    """Failures without fixes; those of a blocked hand or place have the amount 0."""
     queries = [_queries(spec, a) for spec, a in zip(specs, assets, strict=True)]
     rows: list[Waypoint] = []
     for q in itertools.chain(*queries):
@@ -165,11 +132,12 @@ def _misses(specs: Sequence[SceneSpec], assets: Sequence[Mapping[str, Asset]], s
     solved = np.all(solved, axis=2)
     misses = off.reshape(-1, 2, 2).max(2)
     results, cursor = [], 0
-    for mine in queries:
+    for spec, own, mine in zip(specs, assets, queries, strict=True):
         failures: list[Failure] = []
         for q in mine:
             if q.cause:
-                failures.append(Failure("reach", q.target, q.reference, 0.0, "", q.cause))
+                freed = functools.partial(_freed, spec, own, q)
+                failures.append(Failure("reach", q.target, q.reference, float(q.blocked), q.unit, q.cause, freed))
                 continue
             n, m = len(q.at_grasp), len(q.at_release[0])
             grasped, grasp_miss = solved[cursor : cursor + n], misses[cursor : cursor + n]
@@ -177,17 +145,48 @@ def _misses(specs: Sequence[SceneSpec], assets: Sequence[Mapping[str, Asset]], s
             release_miss = misses[cursor + n : cursor + n + n * m]
             cursor += n + n * m
             if not grasped.any():
-                failures.append(_out_of_reach(q.target, "", q.at_grasp[0], grasp_miss, "grasp"))
+                missed = q.target, "", q.at_grasp[0], grasp_miss
             elif not (grasped[:, None] & released).any():
-                failures.append(_out_of_reach(q.reference, q.target, q.at_release[0][0], release_miss, "release"))
+                missed = q.reference, q.target, q.at_release[0][0], release_miss
+            else:
+                continue
+            failures.append(_out_of_reach(*missed, functools.partial(_into_reach, spec, own, missed[0], settings)))
         results.append(failures)
     return results
 
 
-def _out_of_reach(name: str, carried: str, point: tuple[float, ...], misses: np.ndarray, what: str) -> Failure:
+def _freed(spec: SceneSpec, assets: Mapping[str, Asset], blocked: _Query) -> tuple[Fix, ...]:
+    """Moves with which nothing is blocked, of the target, of a free object, what blocks it first, or of the reference; short ones first."""
+    task = {n for g in read_goals(spec) for n in (g.target, g.reference)}
+    others = sorted((n for n, a in assets.items() if a.kind == "object" and n not in task), key=lambda n: (n not in blocked.near, n))
+
+    def free(after: SceneSpec) -> bool:
+        return not any(q.cause for q in _queries(after, assets))
+
+    moves = [first_move(spec, n, free) for n in dict.fromkeys((blocked.target, *others, blocked.reference))]
+    return tuple(sorted((m for m in moves if m is not None), key=_length))
+
+
+def _length(move: Fix) -> float:
+    return math.hypot(*move.value[:2]) if isinstance(move.value, tuple) else 0.0
+
+
+def _into_reach(spec: SceneSpec, assets: Mapping[str, Asset], name: str, settings: ValiditySettings) -> tuple[Fix, ...]:
+    """The least of the moves of an object inward, and of its turns, with which the arm reaches."""
+    yaw = spec.placement(name).yaw_rad
+    offered = [[Fix(name, "pos_m", way) for way in inward(spec, name)], [Fix(name, "yaw_rad", yaw + t) for t in _TURNS_RAD]]
+    fixes = []
+    for some in offered:
+        tried = [(fix, after) for fix in some if stands_clear(after := fixed(spec, fix), name, spec)]
+        found = reach_failures([after for _, after in tried], [assets] * len(tried), settings)
+        fixes += [fix for (fix, _), misses in zip(tried, found, strict=True) if not any(f.object == name for f in misses)][:1]
+    return tuple(fixes)
+
+
+def _out_of_reach(name: str, carried: str, point: tuple[float, ...], misses: np.ndarray, offer: Callable[[], tuple[Fix, ...]]) -> Failure:
     x, y, z = point[:3]
     amount = max(float(misses.min()), 1e-6)
     holding = f"the release of {carried} at {name}" if carried else f"the grasp of {name}"
     cause = f"misses by {amount:.3f} m" if amount > 1e-3 else "meets the joint limits"
     message = f"the arm cannot reach {holding}, at ({x:.2f}, {y:.2f}, {z:.2f}): it {cause}; move {name} towards (0.5, 0.0), or turn it"
-    return Failure("reach", name, carried, amount, "m", message)
+    return Failure("reach", name, carried, amount, "m", message, offer)

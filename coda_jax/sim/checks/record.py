@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from coda_jax.scenes.fixes import Fix
 from coda_jax.sim.panda import PANDA
@@ -16,8 +19,8 @@ class Failure:
     """One failed check of one object.
 
     check: one of CHECKS. object: id ("" for the scene as a whole). other: id of the second object, "table" or "gripper" ("" without one).
-    amount: by how much, in ``unit``. message: what is wrong, where, and what to change. fixes: changes each of which should mend it, the
-    least one first; empty where no single change does.
+    amount: by how much, in ``unit``. message: what is wrong, where, and what to change. offer: ``fixes``, or what finds them: a search for
+    room costs more than all checks together, and most failures are counted and never mended.
     """
 
     check: str
@@ -26,7 +29,17 @@ class Failure:
     amount: float
     unit: str
     message: str
-    fixes: tuple[Fix, ...] = ()
+    offer: Sequence[Fix] | Callable[[], Sequence[Fix]] = dataclasses.field(default=(), compare=False, repr=False)
+
+    @functools.cached_property
+    def fixes(self) -> tuple[Fix, ...]:
+        """Changes each of which should mend it, in the order to try them; empty where no single change does."""
+        return tuple(self.offer() if callable(self.offer) else self.offer)
+
+    def row(self, fixes: bool = True) -> dict[str, Any]:
+        """As plain data, with or without the fixes."""
+        own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "offer"}
+        return own | {"fixes": [dataclasses.asdict(fix) for fix in self.fixes]} if fixes else own
 
 
 @dataclasses.dataclass(frozen=True)

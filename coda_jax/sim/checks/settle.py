@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 
 import mujoco
@@ -13,7 +14,7 @@ from coda_jax.programs.verifier import nu
 from coda_jax.scenes import families, openings
 from coda_jax.scenes.articulated import HOLDS
 from coda_jax.scenes.at_start import true_at_start
-from coda_jax.scenes.fixes import Fix, first_move
+from coda_jax.scenes.fixes import Fix, Way, aside, first_move
 from coda_jax.scenes.placement import gap
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.tabletop import Tabletop
@@ -69,7 +70,7 @@ def settle_failures(scene: CompiledScene, view: WorldView, world: int, diverged:
         # A ball turns as it rolls: its own axis says nothing, its way does.
         if tilt > settings.settle_tilt_rad and not _round(scene, token):
             message = f"{name} {where} tips by {np.degrees(tilt):.0f} degrees when left alone: lay it flat, its middle over its support"
-            yield Failure("settle", name, place.support, tilt, "rad", message, _flat(spec, name))
+            yield Failure("settle", name, place.support, tilt, "rad", message, functools.partial(_flat, spec, name))
         elif distance > settings.settle_move_m:
             if -moved[2] > 0.8 * distance:
                 fix = f"falls {-moved[2]:.3f} m: lower it {-moved[2]:.3f} m, or put something under it"
@@ -78,12 +79,11 @@ def settle_failures(scene: CompiledScene, view: WorldView, world: int, diverged:
             else:
                 at = f"({view.pos[world, token, 0]:.3f}, {view.pos[world, token, 1]:.3f})"
                 fix = f"moves {distance:.3f} m, to {at}: place it there, or away from what pushes it"
-            yield Failure(
-                "settle", name, place.support, distance, "m", f"{name} {where} {fix}", (Fix(name, "pos_m", went), *_flat(spec, name))
-            )
+            rest = functools.partial(_at_rest, spec, name, went)
+            yield Failure("settle", name, place.support, distance, "m", f"{name} {where} {fix}", rest)
         elif speed > settings.settle_speed_m_s:
             message = f"{name} {where} still moves at {speed:.3f} m/s after {settings.settle_s:g} s: place it flat, away from slopes"
-            yield Failure("settle", name, place.support, speed, "m/s", message, (Fix(name, "pos_m", went), *_flat(spec, name)))
+            yield Failure("settle", name, place.support, speed, "m/s", message, functools.partial(_at_rest, spec, name, went))
 
 
 def _crept(scene: CompiledScene, name: str, value: float, settings: ValiditySettings) -> Iterator[Failure]:
@@ -100,6 +100,11 @@ def _crept(scene: CompiledScene, name: str, value: float, settings: ValiditySett
         yield Failure("settle", name, "", abs(share), "share", message, tuple(fixes))
 
 
+def _at_rest(spec: SceneSpec, name: str, went: Way) -> tuple[Fix, ...]:
+    """To where it came to rest, or flat."""
+    return Fix(name, "pos_m", went), *_flat(spec, name)
+
+
 def _flat(spec: SceneSpec, name: str) -> tuple[Fix, ...]:
     """Down to what is below it, to the middle of its support, or away from what is beside it."""
     top = Tabletop(spec)
@@ -112,8 +117,7 @@ def _flat(spec: SceneSpec, name: str) -> tuple[Fix, ...]:
     if support in top.shapes:
         under = top.shapes[support]
         fixes.append(Fix(name, "pos_m", (under.x - mine.x, under.y - mine.y, floor - mine.bottom)))
-    away = first_move(spec, name, lambda _: True)
-    return (*fixes, away) if away else tuple(fixes)
+    return *fixes, *aside(spec, name)
 
 
 def _round(scene: CompiledScene, token: int) -> bool:
@@ -148,7 +152,8 @@ def goals_at_start(scenes: Sequence[CompiledScene], view: WorldView, settings: V
         if done:
             target = scene.spec.with_role("target")[0]
             message = f"the goal {scene.spec.task.goal} holds before anything was done: place {target} elsewhere, or ask for something else"
-            failures.append(Failure("success", target, _reference(scene.spec), 1.0, "goals", message, _undone(scene.spec, target)))
+            undone = functools.partial(_undone, scene.spec, target)
+            failures.append(Failure("success", target, _reference(scene.spec), 1.0, "goals", message, undone))
     return results
 
 

@@ -129,6 +129,9 @@ def _arrays(row: dict[str, Any]) -> dict[str, Any]:
 def _compiled(job: dict[str, Any]) -> dict[str, Any]:
     import mujoco
 
+    from coda_jax.sim.quiet import quiet
+
+    quiet()
     files = {k: base64.b64decode(v) for k, v in job["files"].items()}
     model = mujoco.MjSpec.from_string(job["xml"], assets=files).compile()
     data = mujoco.MjData(model)

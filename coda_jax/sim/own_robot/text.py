@@ -76,17 +76,6 @@ def read(path: Path) -> Source:
     return Source(ET.tostring(made, encoding="unicode"), files, tuple(couplings))
 
 
-class _Declared(Exception):
-    pass
-
-
-class _Plain(ET.TreeBuilder):
-    """A tree without document type, in whatever encoding it is declared."""
-
-    def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
-        raise _Declared
-
-
 def _parsed(path: Path) -> ET.Element:
     content = read_bytes(path, MAX_BYTES)
     try:
@@ -103,6 +92,17 @@ def _parsed(path: Path) -> ET.Element:
         if element.tag == "include":
             raise RobotError(f"{path.name} includes another file: put everything into one file (MjSpec.to_xml writes it)")
     return root
+
+
+class _Declared(Exception):
+    """A document type is declared, in whatever encoding."""
+
+
+class _Plain(ET.TreeBuilder):
+    """Builds a tree; the parser calls ``doctype`` before it reads any entity."""
+
+    def doctype(self, *_: object) -> None:
+        raise _Declared
 
 
 def _walk(root: ET.Element) -> Iterator[tuple[int, ET.Element]]:

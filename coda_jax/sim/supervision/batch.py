@@ -1,0 +1,68 @@
+"""Scenes under a supervisor in one simulator: every try of every scene, until each has its demonstrations or was given up."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim.demonstrate import NoiseSettings, Trajectory, demonstrate
+from coda_jax.sim.planner import PlannerSettings
+from coda_jax.sim.simulator import Episode, Simulator, episode_of
+from coda_jax.sim.supervision.parameters import PlanParameters
+from coda_jax.sim.supervision.scene_tries import SceneTries
+
+
+class Tries:
+    """Episodes for ``demonstrate``; more come in as the tries of a scene end. Keys are (first + number of the scene, number of the try).
+
+    done: keys of those that need not run again.
+    """
+
+    def __init__(self, scenes: Sequence[SceneTries], horizon: Callable[[SceneSpec], int], first: int = 0):
+        self._scenes, self._horizon, self._first = scenes, horizon, first
+        self.done: set[tuple[int, int]] = set()
+        most = max((len(s.parameters) for s in scenes), default=0)
+        self._waiting = collections.deque((i, r) for r in range(most) for i, s in enumerate(scenes) if r < len(s.parameters))
+
+    def __iter__(self) -> Iterator[Episode]:
+        return self
+
+    def __next__(self) -> Episode:
+        while self._waiting:
+            scene, number = self._waiting.popleft()
+            if (key := (self._first + scene, number)) not in self.done:
+                return self.episode(key)
+        raise StopIteration
+
+    def episode(self, key: tuple[int, int]) -> Episode:
+        spec = self._scenes[key[0] - self._first].spec
+        return episode_of(spec, self._horizon(spec), key)
+
+    def parameters(self, episode: Episode) -> PlanParameters:
+        """Of the plan of an episode."""
+        return self._scenes[episode.key[0] - self._first].parameters[episode.key[1]]
+
+    def ended(self, trajectory: Trajectory) -> Trajectory:
+        """Note the end of a try; it comes back with the revisions that it took."""
+        scene, number = trajectory.episode.key[0] - self._first, trajectory.episode.key[1]
+        own = self._scenes[scene]
+        self._waiting.extend((scene, n) for n in own.end(number, trajectory))
+        return dataclasses.replace(trajectory, revisions=own.revisions_of(number))
+
+
+def supervised(
+    sim: Simulator,
+    catalogue: Catalogue,
+    scenes: Sequence[SceneTries],
+    planner: PlannerSettings,
+    noise: NoiseSettings | None,
+    seed: int,
+    horizon: Callable[[SceneSpec], int],
+) -> Iterator[Trajectory]:
+    """Every try of the scenes, in the order in which they end."""
+    tries = Tries(scenes, horizon)
+    for trajectory in demonstrate(sim, catalogue, tries, planner, noise, seed, tries.parameters):
+        yield tries.ended(trajectory)
