@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import collections
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -36,6 +37,8 @@ _NOISE = flags.DEFINE_bool("noise", False, "Disturb executed actions as for demo
 _CONTROL = flags.DEFINE_bool("control", True, "Also measure plain repeats; without noise a repeat is what it was, so only with it.")
 _OUT = flags.DEFINE_string("out", "", "File of JSON lines that results are appended to; standard output if left out.")
 _TABLES = flags.DEFINE_string("tables", "", "Print tables of this file and do nothing else.")
+
+_EASY = 0.95  # categories that are solved at the first try more often are counted together
 
 
 def edited(spec: Any, seed: int, catalogue: Any, count: int) -> Any:
@@ -82,7 +85,7 @@ def measure(family: str) -> dict[str, Any] | None:
     inspector = ScriptedInspector(everything)
     row: dict[str, Any] = {"name": f"planner.{family}", **_setting(), "drawn": len(drawn), "valid": len(valid)}
     row["refused"] = dict(collections.Counter(r.failures[0].check for r in reports if not r.valid))
-    arms = {"supervised": ScriptedSupervisor(revisions)} | ({"plain": PlainRepeats()} if noise and _CONTROL.value else {})
+    arms = {"supervised": ScriptedSupervisor(revisions)} | ({"plain": PlainRepeats()} if _controlled() else {})
     for arm, supervisor in arms.items():
         tries = [SceneTries(spec, each, revisions, inspector, supervisor) for spec in valid]
         began, cpu = time.perf_counter(), time.process_time()
@@ -113,51 +116,74 @@ def measure(family: str) -> dict[str, Any] | None:
     return row | {"revisions": revisions, "versions": runtime.versions()}
 
 
+def _controlled() -> bool:
+    return _NOISE.value and _CONTROL.value
+
+
 def _setting() -> dict[str, Any]:
     flags_ = {"suite": _SUITE, "split": _SPLIT, "scenes": _SCENES, "start": _START, "edits": _EDITS, "each": _EACH, "noise": _NOISE}
     return {name: flag.value for name, flag in flags_.items()}
 
 
 def tables(rows: list[dict[str, Any]]) -> str:
-    """Markdown tables of rows: the families, remarks, categories."""
+    """Markdown tables of rows: success, several demonstrations of a scene, speed; failures and categories of each family over all of
+    its rows of one demonstration a scene."""
+    one, several = ([r for r in rows if (r["each"] > 1) == many] for many in (False, True))
+    lines = ["| family | edits | noise | valid | first try | supervised | plain repeats |", "|---|---|---|---|---|---|---|"]
+    for row in one:
+        s, n = row["supervised"], row["valid"]
+        plain = _share(row["plain"]["solved"], n) if "plain" in row else "not measured" if row["noise"] else "as the first try"
+        noise = "yes" if row["noise"] else "no"
+        found = f"{n}/{row['drawn']} | {_share(s['first'], n)} | {_share(s['solved'], n)} | {plain}"
+        lines.append(f"| `{_family(row)}` | {row['edits']} | {noise} | {found} |")
+    if several:
+        lines += ["", "| family | asked of a scene | scenes that give all | that give one |", "|---|---|---|---|"]
+    for row in several:
+        s, n = row["supervised"], row["valid"]
+        lines.append(f"| `{_family(row)}` | {row['each']} | {_share(s['all'], n)} | {_share(s['solved'], n)} |")
+    families = list(dict.fromkeys(map(_family, one)))
+    lines += ["", "| family | demonstrations a CPU minute | control steps of one |", "|---|---|---|"]
+    for family in families:
+        own = [r["supervised"] for r in rows if _family(r) == family]
+        ranges = (f"{min(s[k] for s in own):.0f} .. {max(s[k] for s in own):.0f}" for k in ("a_cpu_minute", "steps"))
+        lines.append(f"| `{family}` | {' | '.join(ranges)} |")
+    lines += ["", "| family | causes of failed first tries | remarks on failed tries |", "|---|---|---|"]
+    for family in families:
+        causes, remarks = collections.Counter(), collections.Counter()
+        for row in (r for r in one if _family(r) == family):
+            remarks.update(row["supervised"]["remarks"])
+            for cause, n in row["supervised"]["causes"].items():
+                causes[_without_names(cause)] += n
+        listed = (", ".join(f"{k} {n}" for k, n in counts.most_common()) or "none" for counts in (causes, remarks))
+        lines.append(f"| `{family}` | {' | '.join(listed)} |")
+    lines += ["", f"| family | below {100 * _EASY:.0f} % at the first try: solved by it, supervised | the others |", "|---|---|---|"]
+    for family in families:
+        counts: dict[str, np.ndarray] = {}
+        for row in (r for r in one if _family(r) == family):
+            for category, found in row["supervised"]["by_category"].items():
+                counts[category] = counts.get(category, np.zeros(3, int)) + found
+        shares = {c: k / n for c, (k, _, n) in counts.items()}
+        hard = sorted((c for c in counts if shares[c] < _EASY), key=lambda c: (shares[c], c))
+        others = sum((counts[c] for c in counts if c not in hard), np.zeros(3, int))
+        shown = "; ".join("{}: {}, {} of {}".format(c, *counts[c]) for c in hard) or "none"
+        lines.append(f"| `{family}` | {shown} | {len(counts) - len(hard)} categories: {others[0]}, {others[1]} of {others[2]} |")
+    return "\n".join(lines)
+
+
+def _family(row: dict[str, Any]) -> str:
+    return row["name"].removeprefix("planner.")
+
+
+def _share(k: int, n: int) -> str:
     from coda_jax.evaluation.statistics import wilson
 
-    def share(k: int, n: int) -> str:
-        low, high = wilson(k, n)
-        return f"{k}/{n} = {100 * k / n:.1f} % ({100 * low:.1f} .. {100 * high:.1f})"
+    low, high = wilson(k, n)
+    return f"{k}/{n} = {100 * k / n:.1f} % ({100 * low:.1f} .. {100 * high:.1f})"
 
-    lines = ["| family | edits | noise | each | valid | first try | supervised | plain repeats | a minute, a CPU minute | steps |"]
-    lines += ["|---|---|---|---|---|---|---|---|---|---|"]
-    for row in rows:
-        s, n = row["supervised"], row["valid"]
-        plain = share(row["plain"]["solved"], n) if "plain" in row else "as the first try" if not row["noise"] else ""
-        lines.append(
-            f"| `{row['name'].removeprefix('planner.')}` | {row['edits']} | {'yes' if row['noise'] else 'no'} | {row['each']} | "
-            f"{n}/{row['drawn']} | {share(s['first'], n)} | {share(s['solved'], n)} | {plain} | "
-            f"{s['a_minute']:.0f}, {s['a_cpu_minute']:.0f} | {s['steps']:.0f} |"
-        )
-    if several := [r for r in rows if r["each"] > 1]:
-        lines += [
-            "",
-            "| family | edits | demonstrations asked of a scene | scenes that give all, supervised | plain repeats |",
-            "|---|---|---|---|---|",
-        ]
-        for row in several:
-            plain = share(row["plain"]["all"], row["valid"]) if "plain" in row else ""
-            name = row["name"].removeprefix("planner.")
-            lines.append(f"| `{name}` | {row['edits']} | {row['each']} | {share(row['supervised']['all'], row['valid'])} | {plain} |")
-    lines += ["", "| family | edits, noise | failed at first of | remarks on failures |", "|---|---|---|---|"]
-    for row in rows:
-        s = row["supervised"]
-        causes, remarks = (", ".join(f"{k} {n}" for k, n in s[key].items()) or "nothing" for key in ("causes", "remarks"))
-        noisy = "with" if row["noise"] else "without"
-        lines.append(f"| `{row['name'].removeprefix('planner.')}` | {row['edits']}, {noisy} | {causes} | {remarks} |")
-    lines += ["", "| family | edits, noise | by category: first try, supervised, of |", "|---|---|---|"]
-    for row in rows:
-        shown = ", ".join(f"{c} {k} {m}/{n}" for c, (k, m, n) in row["supervised"]["by_category"].items())
-        noisy = "with" if row["noise"] else "without"
-        lines.append(f"| `{row['name'].removeprefix('planner.')}` | {row['edits']}, {noisy} | {shown} |")
-    return "\n".join(lines)
+
+def _without_names(cause: str) -> str:
+    """A cause without what to do, and "a thing" for ids, so that causes can be counted."""
+    return re.sub(r"\b[a-z]+(_[a-z]+)*_\d+\b", "a thing", cause.split(":")[0])
 
 
 def _rows(path: str) -> list[dict[str, Any]]:
@@ -172,18 +198,17 @@ def main(argv: list[str]) -> None:
     runtime.setup()
     from coda_jax.scenes import families
 
-    done = {json.dumps({"name": r["name"], **{k: r[k] for k in _setting()}}) for r in _rows(_OUT.value)}
+    wanted = _setting()
+    done = {_family(r) for r in _rows(_OUT.value) if {k: r[k] for k in wanted} == wanted and ("plain" in r or not _controlled())}
     for family in _FAMILIES.value or families.names():
-        if json.dumps({"name": f"planner.{family}", **_setting()}) in done:
+        if family in done:
             continue
         row = measure(family)
         if row is None:
             print(f"{family}: no drawn scene is valid", file=sys.stderr)
             continue
-        arms = "; ".join(
-            f"{arm} {row[arm]['first']}, {row[arm]['solved']} of {row['valid']}" for arm in ("supervised", "plain") if arm in row
-        )
-        print(f"{family}: at first and after further tries: {arms}", file=sys.stderr)
+        further = ", ".join(f"{arm} {row[arm]['solved']}" for arm in ("supervised", "plain") if arm in row)
+        print(f"{family}: of {row['valid']} scenes {row['supervised']['first']} at first, after further tries: {further}", file=sys.stderr)
         if _OUT.value:
             with Path(_OUT.value).open("a") as file:
                 file.write(json.dumps(row) + "\n")

@@ -104,7 +104,7 @@ def default(preset: str = "cpu") -> Config:
             "policy": {
                 "chunk": 8,  # predicted actions per decision (h)
                 "width": 256,
-                "heads": 4,
+                "heads": 4,  # two of them find target and reference; two more for a second goal, in families that ask for one
                 "key_dim": 32,
                 "euler_steps": 5,
                 "yaw_frame": True,  # relative positions also in the gripper's yaw frame
@@ -128,6 +128,7 @@ def default(preset: str = "cpu") -> Config:
             },
             "language": {
                 "phrases": 60,  # instructions without a scene, of each training template
+                "two_goals": 600,  # of each one that names what is moved second: whose words are whose takes more of them
             },
             "checkpoint": {
                 "every": 500,  # updates between saves

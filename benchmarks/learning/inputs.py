@@ -16,7 +16,7 @@ from coda_jax.learning.experience import Experience
 from coda_jax.learning.policies import features, normalise
 from coda_jax.learning.policies.base import ChunkBatch, Params
 from coda_jax.learning.policies.flow import FlowPolicy
-from coda_jax.learning.policies.grounding import LanguageSet
+from coda_jax.learning.policies.grounding import NAMED_HEADS, LanguageSet
 from coda_jax.learning.steps import Training
 from coda_jax.types import TOKENS, Array
 
@@ -65,7 +65,7 @@ def _language(training: Training, language: LanguageSet, key: jax.Array) -> dict
     rows = jax.random.randint(key, (training.language_batch,), 0, language.size)
     return {
         "sentences": language.instructions[rows],
-        "meant": language.roles[rows].astype(jnp.int32),
+        "meant": language.roles[rows][:, :NAMED_HEADS].astype(jnp.int32),
         "vocabulary": language.names,
         "known": language.named,
     }
@@ -74,7 +74,7 @@ def _language(training: Training, language: LanguageSet, key: jax.Array) -> dict
 def _flow(policy: FlowPolicy, params: Params, batch: ChunkBatch, key: jax.Array) -> dict[str, Array]:
     dropout_key, noise_key, time_key = jax.random.split(key, 3)
     obs, b, tokens = batch.obs, len(batch.actions), jnp.arange(TOKENS)
-    has_role = (tokens == batch.roles[:, :1]) | (tokens == batch.roles[:, 1:])
+    has_role = (tokens == batch.roles[:, :1]) | (tokens == batch.roles[:, 1:NAMED_HEADS])
     dropped = jax.random.bernoulli(dropout_key, policy.distractor_dropout, (b, TOKENS)) & ~has_role
     angle = features.heading(obs, policy.yaw_frame)
     targets = normalise.standardise(params["statistics"], normalise.encode_chunk(batch.actions, angle, policy.cumulative)).reshape(b, -1)
@@ -89,7 +89,7 @@ def _flow(policy: FlowPolicy, params: Params, batch: ChunkBatch, key: jax.Array)
         "instruction": obs.instruction,
         "table": batch.table.text,
         "names": batch.table.names,
-        "roles": batch.roles,
+        "roles": batch.roles[:, :NAMED_HEADS],
         "targets": targets,
         "noise": jax.random.normal(noise_key, targets.shape),
         "u": jax.random.uniform(time_key, (b, 1)),

@@ -67,6 +67,7 @@ def critic_subject(tokens: int) -> Subject:
         heads=4,
         text_dim=TEXT_DIM,
         grounding_heads=config.policy.heads,
+        goals=1,
         key_dim=config.policy.key_dim,
         yaw_frame=config.policy.yaw_frame,
         multi_scale=config.policy.multi_scale,

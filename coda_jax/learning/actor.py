@@ -135,7 +135,7 @@ def act(
     Args:
       program: where the worlds' training programs stand: a program that the critic has met in training, success alone being one of them
         only where some of its episodes had none (:func:`check_met`). keys: [b] of this decision. temperatures: [b], T of each world where
-        it is not that of the settings (the learning tool ``candidate_temperature``). roles: [b, 2], see FlowPolicy.sample.
+        it is not that of the settings (the learning tool ``candidate_temperature``). roles: [b, ROLES], see FlowPolicy.sample.
 
     Raises:
       ValueError: the mode is "policy", which needs no critic: sample the policy itself.

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from coda_jax.learning.policies.base import ChunkBatch, WordTable
+from coda_jax.learning.policies.grounding import filled_roles
 from coda_jax.sim.recording import FIELD_SHAPES
 from coda_jax.types import ACTION_DIM, EPISODE_FIELDS, STEP_FIELDS, TOKENS, Array, Observation, _pytree
 
@@ -28,7 +29,8 @@ class Demonstration:
 
     obs: fields of Observation by name, [t, ...] for what moves and without the axis for half_extent, articulation_range, present.
     actions: [t, 7] labels in [-1, 1] for the state before each step. mask: [t] bool, the label counts. names: words of each of the 8 tokens
-    ("red mug"), None for an absent one. instruction: the sentence. roles: tokens of target and reference, -1 for none.
+    ("red mug"), None for an absent one. instruction: the sentence. roles: tokens of target and reference of one goal or
+    each of two, -1 for none.
     """
 
     obs: dict[str, np.ndarray]
@@ -36,7 +38,7 @@ class Demonstration:
     mask: np.ndarray
     names: tuple[str | None, ...]
     instruction: str
-    roles: tuple[int, int]
+    roles: tuple[int, ...]
 
 
 @_pytree
@@ -46,7 +48,7 @@ class Dataset:
     steps: fields [n, ...]. episodes: fields [m, ...]. actions: [n, 7]. mask: [n]. episode: [n] int32 row of ``episodes``.
     end: [n] int32, one past the last row of the episode. names: [m, o] int32 rows of ``name_text`` [s, d].
     instruction: [m] int32 rows of ``instruction_text`` [l, d].
-    roles: [m, 2] int32. size: [] int32.
+    roles: [m, ROLES] int32 (``grounding.filled_roles``). size: [] int32.
     """
 
     steps: dict[str, Array]
@@ -90,6 +92,10 @@ def check_demonstration(number: int, demo: Demonstration) -> None:
     for token, (name, present) in enumerate(zip(demo.names, demo.obs["present"], strict=True)):
         if bool(present) != (name is not None):
             raise ValueError(f"{where}: token {token} has present={bool(present)} and name {name!r}; only present tokens have names")
+    try:
+        filled_roles(demo.roles)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
     for token in demo.roles:
         if token != -1 and not (0 <= token < TOKENS and demo.obs["present"][token]):
             raise ValueError(f"{where}: role token {token} is absent; use the token of a present object, or -1")
@@ -147,7 +153,7 @@ def build(
         end=pack([np.repeat(ends, lengths)], rows, np.int32),
         names=each([[0 if s is None else name_row[s] for s in d.names] for d in demos], np.int32),
         instruction=each([instruction_row[d.instruction] for d in demos], np.int32),
-        roles=each([d.roles for d in demos], np.int32),
+        roles=each([filled_roles(d.roles) for d in demos], np.int32),
         name_text=name_text,
         instruction_text=instruction_text,
         size=jnp.asarray(n, jnp.int32),

@@ -19,6 +19,7 @@ import numpy as np
 from coda_jax.learning.critic.batch import CriticBatch, ProgramInput
 from coda_jax.learning.dataset import MIN_NAMES, capacity_for, text_table
 from coda_jax.learning.policies.base import ChunkBatch, Params, WordTable
+from coda_jax.learning.policies.grounding import filled_roles
 from coda_jax.learning.records import SOURCES, EpisodeRecord, Labels, acted_rows, check_record, labelled_rows, observed_rows
 from coda_jax.types import EPISODE_FIELDS, STEP_FIELDS, Array, Observation, _pytree
 
@@ -32,7 +33,7 @@ class Experience:
 
     steps: STEP_FIELDS [n, ...]. episodes: EPISODE_FIELDS [m, ...]. episode: [n] int32 row of ``episodes``.
     names: [m, o] int32 rows of ``name_text`` [s, d]. instruction: [m] int32 rows of ``instruction_text`` [l, d].
-    roles: [m, 2] int32 tokens of target and reference, -1 for none. code: [m, CODE_DIM] of the episode's training program, 0 without one.
+    roles: [m, ROLES] int32 tokens (``grounding.filled_roles``). code: [m, CODE_DIM] of the episode's training program, 0 without one.
     actions: [n, h, 7] what was carried out (clipped), then what the policy meant to do further; of demonstrations how they went on, past
     their end hold-still.
     mask: [n, h] bool, carried out in this decision: h_k of METHOD 2 is its sum. rewards: [n, h] of each control step, 0 past h_k.
@@ -103,7 +104,7 @@ def build(
         episode=_padded(np.repeat(np.arange(len(records)), counts), n, np.int32),
         names=_padded([[0 if s is None else name_row[s] for s in r.names] for r in records], m, np.int32),
         instruction=_padded([instruction_row[r.instruction] for r in records], m, np.int32),
-        roles=_padded([r.roles for r in records], m, np.int32),
+        roles=_padded([filled_roles(r.roles) for r in records], m, np.int32),
         name_text=name_text,
         instruction_text=instruction_text,
         code=_padded(label["code"], m, np.float32),

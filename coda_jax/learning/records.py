@@ -20,7 +20,7 @@ class EpisodeRecord:
 
     views: the t + 1 moments (sim/recording.py). actions: [t, 7] carried out, in [-1, 1]. executed: [k] steps of each decision.
     prefix: steps before the policy took over; their decisions are nobody's and get no rows. source: one of SOURCES.
-    names: words of the 8 tokens, None for absent ones. instruction: the sentence. roles: tokens of target and reference, -1 for none.
+    names: words of the 8 tokens, None for absent ones. instruction: the sentence. roles: tokens of target and reference, by goal.
     weight: how often its rows are drawn beside others of their source (``sampling_weight`` of its training program).
     chunks: [k, h, 7] that the policy meant to carry out, of which ``executed`` steps were. What it meant beyond them belongs to its sample:
     a flow policy that learns the executed part beside other actions than its own unlearns how the two go together. None for a
@@ -35,7 +35,7 @@ class EpisodeRecord:
     source: str
     names: tuple[str | None, ...]
     instruction: str
-    roles: tuple[int, int]
+    roles: tuple[int, ...]
     weight: float
     chunks: np.ndarray | None = None
 

@@ -37,7 +37,8 @@ def language(config: settings.Config, catalogue: Catalogue, encoder: TextEncoder
     """Instructions without scenes, or None where ``clone.language_batch`` is 0."""
     if not config.clone.language_batch:
         return None
-    chosen = phrases.phrases(catalogue, settings.families(config), config.language.phrases, config.seed)
+    drawn = config.language
+    chosen = phrases.phrases(catalogue, settings.families(config), drawn.phrases, drawn.two_goals, config.seed)
     return language_set(chosen, phrases.names(catalogue), encoder.encode, _MULTIPLE)
 
 

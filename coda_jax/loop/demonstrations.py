@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, NonNegativeInt, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from coda_jax import config as settings
@@ -34,7 +34,7 @@ from coda_jax.sim.supervision.tally import Tally
 from coda_jax.types import ACTION_DIM, WorldView
 
 NAME = "demonstrations"
-_JUDGED_AFTER, _LEAST_SUCCESS = 64, 0.1  # episodes after which a planner below this rate stops the run
+_JUDGED_AFTER, _LEAST_SUCCESS = 64, 0.1  # scenes after which a planner that solves a smaller share stops the run
 
 
 class Orders:
@@ -43,14 +43,14 @@ class Orders:
     A failure is tried again with a changed plan before its scene is given up. Unlike a plain iterator it goes on after it had nothing to
     hand out. Every scene that is begun is also finished, so that short episodes are not favoured.
 
-    tries_of: the tries of a scene.
+    tries_of: the tries of a scene. given_up: how many scenes were.
     """
 
     def __init__(
         self, source: SceneSource, first: int, wanted: int, horizon: Callable[[SceneSpec], int], tries_of: Callable[[SceneSpec], SceneTries]
     ):
         self._source, self._horizon, self._tries_of = source, horizon, tries_of
-        self.next, self._allowed = first, wanted
+        self.next, self._allowed, self.given_up = first, wanted, 0
         self.tries: dict[int, SceneTries] = {}
         self._again: collections.deque[tuple[int, int]] = collections.deque()
 
@@ -80,7 +80,7 @@ class Orders:
         again = self.tries[number].end(attempt, trajectory)
         self._again.extend((number, n) for n in again)
         if not trajectory.success and not again:
-            self._allowed += 1
+            self._allowed, self.given_up = self._allowed + 1, self.given_up + 1
         return dataclasses.replace(trajectory, revisions=self.tries[number].revisions_of(attempt))
 
 
@@ -123,8 +123,8 @@ def _wave(run: Run, sim: Any, source: SceneSource, wanted: int, progress: Progre
         runtime.check_stop()  # what this wave did is done again
         finished.append(orders.ended(trajectory))
         kept += trajectory.success
-        progress.update(state.demos + kept, planner=f"{100 * kept / len(finished):.0f} %")
-        _judge(finished, kept)
+        _judge(finished, kept, orders.given_up)
+        progress.update(state.demos + kept, planner=f"{100 * kept / max(kept + orders.given_up, 1):.0f} %")
     finished.sort(key=lambda t: t.episode.key)
     first = [t for t in finished if t.episode.key[1] == 0]  # what the planner does by itself
     for category, (k, n) in success_by_category(first, run.everything, len(settings.families(config)) > 1).items():
@@ -144,11 +144,12 @@ def _wave(run: Run, sim: Any, source: SceneSource, wanted: int, progress: Progre
     run.commit(**changes, sim_steps=state.sim_steps + steps)
 
 
-def _judge(finished: list[Trajectory], kept: int) -> None:
-    if len(finished) >= _JUDGED_AFTER and kept < _LEAST_SUCCESS * len(finished):
+def _judge(finished: list[Trajectory], kept: int, given_up: int) -> None:
+    scenes = kept + given_up  # each after all of its tries
+    if scenes >= _JUDGED_AFTER and kept < _LEAST_SUCCESS * scenes:
         causes = collections.Counter(t.cause for t in finished if not t.success).most_common(3)
         listed = "; ".join(f"{n} times {cause}" for cause, n in causes)
-        raise InputError(f"the planner solved {kept} of {len(finished)} scenes ({listed}): check config.planner, config.noise and horizon")
+        raise InputError(f"the planner solved {kept} of {scenes} scenes ({listed}): check config.planner, config.noise and horizon")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,8 +225,8 @@ class _Row:
     scene_id: str
     names: tuple[str | None, ...]
     instruction: str
-    roles: tuple[int, int]
-    revisions: int = 0
+    roles: tuple[int, ...]
+    revisions: NonNegativeInt = 0
 
 
 _ROWS: TypeAdapter[list[_Row]] = TypeAdapter(list[_Row])

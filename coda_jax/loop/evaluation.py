@@ -26,6 +26,7 @@ from coda_jax.learning.critic.network import Critic
 from coda_jax.learning.encoders.minilm import TextEncoder
 from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy
+from coda_jax.learning.policies.grounding import ROLES, filled_roles
 from coda_jax.loop import films, parts
 from coda_jax.programs.training.program import AnyProgram
 from coda_jax.scenes import suites
@@ -78,7 +79,7 @@ class GivenRoles:
         self._sim, self._catalogue = sim, catalogue
         self.worlds, self.bucket = sim.worlds, sim.bucket
         self.reset, self.step_chunk = sim.reset, sim.step_chunk
-        self.roles = np.full((sim.worlds, 2), -1, np.int32)
+        self.roles = np.full((sim.worlds, ROLES), -1, np.int32)
 
     def compile(self, episodes: Sequence[Episode]) -> SceneBatch:
         self._note(range(len(episodes)), episodes)
@@ -93,7 +94,7 @@ class GivenRoles:
     def _note(self, worlds: Sequence[int], episodes: Sequence[Episode]) -> None:
         self.roles = self.roles.copy()  # jax may still read the old ones
         for world, episode in zip(worlds, episodes, strict=True):
-            self.roles[world] = role_tokens(episode.spec, self._catalogue)
+            self.roles[world] = filled_roles(role_tokens(episode.spec, self._catalogue))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,7 +25,7 @@ _ROLLOUTS = re.compile(r"episodes/rollouts_r(\d{2})_(collect|control|before|prac
 _MEASURES = ("before", "after")
 
 
-Told = tuple[tuple[str | None, ...], str, tuple[int, int]]  # words of the tokens, instruction, roles: ``words_and_roles``
+Told = tuple[tuple[str | None, ...], str, tuple[int, ...]]  # words of the tokens, instruction, roles: ``words_and_roles``
 
 
 def rollout_record(outcome: Outcome, source: str, told: Told, weight: float) -> EpisodeRecord:

@@ -54,6 +54,7 @@ def critic_of(config: settings.Config) -> Critic:
         heads=chosen.heads,
         text_dim=TEXT_DIM,
         grounding_heads=policy.heads,
+        goals=policy.goals,
         key_dim=policy.key_dim,
         yaw_frame=policy.yaw_frame,
         multi_scale=policy.multi_scale,

@@ -16,10 +16,11 @@ def names(catalogue: Catalogue) -> list[str]:
     return [language.noun(colour, category) for category in catalogue.categories() for colour in language.COLOURS]
 
 
-def phrases(catalogue: Catalogue, chosen: Sequence[str], per_template: int, seed: int) -> list[Phrase]:
+def phrases(catalogue: Catalogue, chosen: Sequence[str], per_template: int, of_two_goals: int, seed: int) -> list[Phrase]:
     """``per_template`` drawn instructions of each training template of the chosen families, with what they mean; never one name twice.
 
-    catalogue: ``Catalogue("train")``, so that no held-out word is learned.
+    of_two_goals: instead, of a template that names what is moved second. catalogue: ``Catalogue("train")``, so that no held-out word is
+    learned.
     """
     rng = np.random.default_rng(np.random.SeedSequence([seed, 0x1A46]))
     colours = list(language.COLOURS)
@@ -31,13 +32,15 @@ def phrases(catalogue: Catalogue, chosen: Sequence[str], per_template: int, seed
     for template in language.all_templates():
         if template.split != "train" or template.family not in chosen:
             continue
-        places = families.get(template.family).drawn_from(template.relation, catalogue)
-        for _ in range(per_template):
+        family = families.get(template.family)
+        places = family.drawn_from(template.relation, catalogue)
+        for _ in range(of_two_goals if "second" in template.places else per_template):
             said: list[str] = []
             for categories in places:
                 name = draw(categories)
                 while name in said:
                     name = draw(categories)
                 said.append(name)
-            found.append(Phrase(template.render(*said), said[0], said[min(1, len(said) - 1)]))
+            second = (said[2], said[family.second_reference(template.relation)]) if len(said) > 2 else None
+            found.append(Phrase(template.render(*said), said[0], said[min(1, len(said) - 1)], second))
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import importlib
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from coda_jax.learning.clone import DivergedError
 from coda_jax.learning.encoders.minilm import TEXT_DIM, EncoderMissingError, TextEncoder
 from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy
+from coda_jax.learning.policies.grounding import NAMED_HEADS
 from coda_jax.learning.steps import Training
 from coda_jax.loop.checkpoint import CheckpointError
 from coda_jax.programs.limits import Limits
@@ -48,7 +50,10 @@ _ADAPTERS = 2**20  # stream of the seed, beyond those of scenes and rollouts
 
 
 def policy_of(config: settings.Config) -> FlowPolicy:
-    return settings.build(FlowPolicy, config.policy, text_dim=TEXT_DIM)
+    """The policy of a run: ``policy.heads`` is for one goal; every further goal that a family may ask for adds its named heads."""
+    goals = max(families.get(name).most_targets for name in settings.families(config))
+    policy = settings.build(FlowPolicy, config.policy, text_dim=TEXT_DIM, goals=1)
+    return dataclasses.replace(policy, heads=policy.heads + NAMED_HEADS * (goals - 1), goals=goals)
 
 
 def training_of(config: settings.Config) -> Training:

@@ -20,6 +20,7 @@ from coda_jax.sim.supervision.parameters import FIRST, PlanParameters
 from coda_jax.types import ACTION_DIM, SimState, WorldView
 
 _TURN = 0.3  # share of the noise on rotations: more of it twists cans out of the jaws
+DIVERGED = "the simulation diverged"  # the cause of a try that ended so
 _LINGER_STEPS = 3  # steps a failed world keeps running before it is refilled
 
 
@@ -43,8 +44,8 @@ class Trajectory:
 
     views: the t + 1 moments (recording.py). actions: [t, 7] labels. executed: [t, 7] float32, what was carried out, with the noise.
     mask: [t] bool, the label counts. qpos: [t, q] after each step. predicates: [t, p] float32, the episode's table after each step.
-    skills: [t] str, what the planner was doing. cause: why it failed, empty where nu was met. parameters: of its plan. revisions: of the
-    plan after failures before it.
+    skills: [t] str, what the planner was doing. cause: why it failed, empty where nu was met. parameters: of its plan. grasps: its
+    parameter ``grasp`` asks for the same again after so many. revisions: of the plan after failures before it.
     """
 
     episode: Episode
@@ -59,6 +60,7 @@ class Trajectory:
     cause: str
     attempts: int
     parameters: PlanParameters = FIRST
+    grasps: int = 1
     revisions: int = 0
 
 
@@ -188,15 +190,9 @@ def _finish(
     views, series = recorder.cut(w, state.view)
     episode = batch.episodes[w]
     assert episode is not None
-    cause = (
-        ""
-        if success
-        else "the simulation diverged"
-        if state.health[w]
-        else planner.cause_of(w) or f"ran out of time in {planner.mode_name(w)}"
-    )
-    attempts = planner.attempts_of(w)
-    return Trajectory(episode, views, **series, success=success, cause=cause, attempts=attempts, parameters=parameters)
+    cause = "" if success else DIVERGED if state.health[w] else planner.cause_of(w) or f"ran out of time in {planner.mode_name(w)}"
+    attempts, grasps = planner.attempts_of(w), planner.grasps_of(w)
+    return Trajectory(episode, views, **series, success=success, cause=cause, attempts=attempts, parameters=parameters, grasps=grasps)
 
 
 def success_by_category(trajectories: Iterable[Trajectory], catalogue: Catalogue, by_family: bool = False) -> dict[str, tuple[int, int]]:

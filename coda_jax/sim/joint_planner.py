@@ -23,7 +23,7 @@ from coda_jax.sim import panda
 from coda_jax.sim.compile import scene_assets, token_index
 from coda_jax.sim.detour import aside
 from coda_jax.sim.joint import Joint, JointReader
-from coda_jax.sim.plan import CLEARANCE_M, HAND_ROOM_M, Moded, NoPlan, measured_footprint
+from coda_jax.sim.plan import CLEARANCE_M, GAVE_UP, HAND_ROOM_M, Moded, NoPlan, measured_footprint
 from coda_jax.sim.planner import PlannerSettings, command, jaw_rotation
 from coda_jax.sim.state import rotation_matrices
 from coda_jax.sim.supervision.parameters import FIRST, ByWorld, PlanParameters
@@ -54,7 +54,7 @@ class JointPlan:
 
     grip: the joint with its handle's middle replaced by the grip point. aim: joint value to bring it to. jaw: yaw of the jaws at joint
     value 0. turn: yaw per unit of joint value. travel_z: the finger tips stay above it until they are over the handle. tall: what is
-    passed at its side.
+    passed at its side. ways: how many ways to close the jaws on the handle there are.
     """
 
     grip: Joint
@@ -63,6 +63,7 @@ class JointPlan:
     turn: float
     travel_z: float
     tall: tuple[Footprint, ...]
+    ways: int
 
 
 def jaw_offset(yaw: float, x: float, y: float) -> float:
@@ -103,10 +104,10 @@ def plan_joint(spec: SceneSpec, catalogue: Catalogue, view: WorldView, world: in
             hit = next((n for n, f in others.items() if f.top > part.bottom and gap(part, f) < 0.0), None)
             if hit is not None:
                 raise NoPlan(f"{hit} stands within the open hand {where}: move it 0.02 m away")
-    jaw = _jaw(placement.yaw_rad + grasp.yaw_rad, turn, JointReader([grip]), now, aim, chosen.grasp)
+    jaws = _jaws(placement.yaw_rad + grasp.yaw_rad, turn, JointReader([grip]), now, aim)
     tall = tuple(f for f in others.values() if f.top + CLEARANCE_M > chosen.over_m)
     top = max((f.top for f in others.values() if f not in tall), default=0.0)
-    return JointPlan(grip, aim, jaw, turn, top + CLEARANCE_M, tall)
+    return JointPlan(grip, aim, jaws[chosen.grasp % len(jaws)], turn, top + CLEARANCE_M, tall, len(jaws))
 
 
 def _others(spec: SceneSpec, assets: dict, target: str, catalogue: Catalogue, view: WorldView, world: int) -> dict[str, Footprint]:
@@ -115,11 +116,10 @@ def _others(spec: SceneSpec, assets: dict, target: str, catalogue: Catalogue, vi
     return {name: measured_footprint(asset, view.pos[world, i], view.quat[world, i]) for name, asset, i in others}
 
 
-def _jaw(yaw: float, turn: float, reader: JointReader, now: float, aim: float, passed: int) -> float:
-    """The jaws' yaw at joint value 0, of those that hold alike, whose way stays nearest to the middle of the wrist's range.
+def _jaws(yaw: float, turn: float, reader: JointReader, now: float, aim: float) -> list[float]:
+    """The jaws' yaws at joint value 0, of those that hold alike, that the wrist can follow; the one that leaves it most room first.
 
-    The first turn is made from the home posture the short way round, so it must be one that stays within the range. passed: of those
-    that the wrist can follow, in the order of the room that they leave, how many are passed over.
+    The first turn is made from the home posture the short way round, so it must be one that stays within the range.
     """
     ends = [(reader.read(np.array([v]), np.zeros(1))[0][0], turn * v) for v in (now, aim)]
     ways = []
@@ -132,8 +132,7 @@ def _jaw(yaw: float, turn: float, reader: JointReader, now: float, aim: float, p
     worst = ways[0][0] if ways else math.inf
     if worst > JAW_ROOM_RAD:
         raise NoPlan(f"the wrist would turn {worst - JAW_ROOM_RAD:.2f} rad beyond its range: turn the object towards the robot")
-    free = [candidate for off, _, candidate in ways if off <= JAW_ROOM_RAD]
-    return free[passed % len(free)]
+    return [candidate for off, _, candidate in ways if off <= JAW_ROOM_RAD]
 
 
 class JointPlanner(Moded):
@@ -150,6 +149,7 @@ class JointPlanner(Moded):
         self.mode = np.full(worlds, FAILED, np.int32)
         self.cause: list[str] = [""] * worlds
         self._attempt, self._wait = np.zeros(worlds, np.int32), np.zeros(worlds, np.int32)
+        self._period = np.ones(worlds, np.int32)
         self._grips = [joints.NONE] * worlds
         self._reader = JointReader(self._grips)
         self._aim, self._jaw, self._turn = np.zeros(worlds), np.zeros(worlds), np.zeros(worlds)
@@ -167,11 +167,11 @@ class JointPlanner(Moded):
             try:
                 plan = plan_joint(spec, self._catalogue, view, w, asked)
             except NoPlan as error:
-                self.mode[w], self.cause[w] = FAILED, str(error)
+                self.mode[w], self.cause[w], self._period[w] = FAILED, str(error), error.grasps
                 continue
             self.mode[w], self.cause[w], self._grips[w] = APPROACH, "", plan.grip
             self._aim[w], self._jaw[w], self._turn[w], self._travel_z[w] = plan.aim, plan.jaw, plan.turn, plan.travel_z
-            self._tall[w] = plan.tall
+            self._tall[w], self._period[w] = plan.tall, plan.ways
             away = plan.grip.handle - plan.grip.anchor
             radius = float(np.linalg.norm(away - (away @ plan.grip.axis) * plan.grip.axis))
             self._range[w], self._lever[w] = plan.grip.high, max(radius, 0.03) if plan.grip.hinge else 1.0
@@ -269,4 +269,4 @@ class JointPlanner(Moded):
             self._attempt[w], self._wait[w] = self._attempt[w] + 1, 0
             mode[w] = APPROACH
             if self._attempt[w] >= self._settings.attempts:
-                mode[w], self.cause[w] = FAILED, f"gave up after {self._settings.attempts} attempts"
+                mode[w], self.cause[w] = FAILED, f"{GAVE_UP} {self._settings.attempts} attempts"

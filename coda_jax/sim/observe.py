@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.families import read_goal
+from coda_jax.scenes.families import read_goals
 from coda_jax.scenes.language import noun
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.compile import scene_assets, token_index
@@ -39,13 +39,13 @@ def scene_texts(spec: SceneSpec, catalogue: Catalogue) -> tuple[list[str], str]:
     return words, spec.task.instruction
 
 
-def role_tokens(spec: SceneSpec, catalogue: Catalogue) -> tuple[int, int]:
-    """Tokens of the goal's target and reference."""
-    goal, index = read_goal(spec), token_index(spec, catalogue)
-    return index[goal.target], index[goal.reference]
+def role_tokens(spec: SceneSpec, catalogue: Catalogue) -> tuple[int, ...]:
+    """Tokens of target and reference of each goal, in the order in which they are to be reached."""
+    index = token_index(spec, catalogue)
+    return tuple(index[name] for goal in read_goals(spec) for name in (goal.target, goal.reference))
 
 
-def words_and_roles(spec: SceneSpec, catalogue: Catalogue) -> tuple[tuple[str | None, ...], str, tuple[int, int]]:
+def words_and_roles(spec: SceneSpec, catalogue: Catalogue) -> tuple[tuple[str | None, ...], str, tuple[int, ...]]:
     """What learning keeps of a scene's text: words of every token (None where it is absent), instruction, ``role_tokens``."""
     words, instruction = scene_texts(spec, catalogue)
     return tuple(w or None for w in words), instruction, role_tokens(spec, catalogue)

@@ -24,8 +24,15 @@ HAND_ROOM_M = 0.115  # half the width of the palm, with a little play
 CLEARANCE_M = 0.02  # of the carried object's underside, or of the finger tips, over everything else
 
 
+GAVE_UP = "gave up after"  # begins the cause of a try in which every attempt failed
+
+
 class NoPlan(ValueError):
-    """The planner sees no way; the message names the cause."""
+    """The planner sees no way; the message names the cause. grasps: of how many another one may be asked for."""
+
+    def __init__(self, message: str, grasps: int = 1):
+        super().__init__(message)
+        self.grasps = grasps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +90,7 @@ def _candidates(asset: Asset, yaw: float, x: float, y: float) -> tuple[Grasp, ..
     if not is_round(asset):
         return asset.grasps
     neutral = math.atan2(y, x)
-    turns = [sign * math.pi * i / 8 for i in range(5) for sign in (1, -1)]
+    turns = [0.0, *(sign * math.pi * i / 8 for i in range(1, 4) for sign in (1, -1)), math.pi / 2]  # the jaws are symmetric
     return tuple(dataclasses.replace(asset.grasps[0], yaw_rad=neutral + turn - yaw) for turn in turns)
 
 
@@ -100,6 +107,7 @@ class Moded:
     mode: np.ndarray
     """[b] int32, numbers of ``modes``."""
     _attempt: np.ndarray
+    _period: np.ndarray
 
     @property
     def failed(self) -> np.ndarray:
@@ -112,6 +120,10 @@ class Moded:
     def attempts_of(self, world: int) -> int:
         """Grasps tried in the world's present episode."""
         return int(self._attempt[world]) + 1
+
+    def grasps_of(self, world: int) -> int:
+        """The parameter ``grasp`` of the world's present episode asks for the same again after so many."""
+        return int(self._period[world])
 
 
 def measured_step(spec: SceneSpec, catalogue: Catalogue, pos: np.ndarray, quat: np.ndarray, number: int) -> Step:
@@ -193,7 +205,7 @@ def plan_step(
     try:
         offset = family.offset(step, grasps[0], yaw)
     except NoPlace as error:
-        raise NoPlan(str(error)) from None
+        raise NoPlan(str(error), len(grasps)) from None
     x, y = middle(step.reference, here[goal.reference])
     place = offset or (x - here[goal.reference].x, y - here[goal.reference].y)
     goal_z = family.bottom(step) + target.half_extent_m[2]

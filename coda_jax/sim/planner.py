@@ -9,6 +9,7 @@ labels of noisy episodes stay clean (DART, Laskey et al. 2017).
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,7 +18,7 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import control, panda
 from coda_jax.sim.detour import aside
-from coda_jax.sim.plan import Moded, NoPlan, Plan, order_of, plan_step, upright_yaw
+from coda_jax.sim.plan import GAVE_UP, Moded, NoPlan, Plan, order_of, plan_step, upright_yaw
 from coda_jax.sim.state import rotation_matrices
 from coda_jax.sim.supervision.parameters import FIRST, ByWorld, PlanParameters
 from coda_jax.types import POSITION_SCALE_M, ROTATION_SCALE_RAD, WorldView
@@ -99,6 +100,7 @@ class ScriptedPlanner(Moded):
         self._number = np.zeros(worlds, np.int32)  # of the task's goals, how many were reached before
         self._last = np.ones(worlds, bool)  # it is the task's last one
         self._attempt = np.zeros(worlds, np.int32)
+        self._period = np.ones(worlds, np.int32)  # of the parameter ``grasp``, over the goals planned
         self._wait = np.zeros(worlds, np.int32)
         # Per-world numbers of the plans, so that one control step is a few array operations.
         self._target, self._reference = np.zeros(worlds, np.int32), np.zeros(worlds, np.int32)
@@ -110,7 +112,7 @@ class ScriptedPlanner(Moded):
         self._steady_yaw = np.full(worlds, np.nan)
         self._topples, self._rolls = np.ones(worlds, bool), np.zeros(worlds, bool)
         self._tall = np.zeros(worlds, bool)  # something stands in the scene that is passed at its side
-        self._drop = np.zeros(worlds)
+        self._drop, self._play = np.zeros(worlds), np.zeros(worlds)  # height of the release, and that above it from which it counts
         self._jaw_yaws: list[tuple[float, ...]] = [()] * worlds
         self._gate, self._within = np.zeros(worlds), np.full(worlds, np.inf)  # height over the resting place, and what opens it
         self._exact = np.zeros(worlds, bool)  # what is held is steered by where it is seen, since the hand turns
@@ -119,7 +121,7 @@ class ScriptedPlanner(Moded):
         """Plan the given worlds anew; one without a plan goes to mode FAILED with its cause."""
         self._asked.put(worlds, parameters)
         for w, spec in zip(worlds, specs, strict=True):
-            self._specs[w] = spec
+            self._specs[w], self._period[w] = spec, 1
             self._begin(int(w), 0, view)
 
     def _begin(self, w: int, number: int, view: WorldView) -> None:
@@ -134,7 +136,9 @@ class ScriptedPlanner(Moded):
             plan = plan_step(spec, self._catalogue, view.pos[w], view.quat[w], goal, first, over_m)
         except NoPlan as error:
             self.mode[w], self.cause[w], self._plans[w] = FAILED, str(error), None
+            self._period[w] = math.lcm(int(self._period[w]), error.grasps)
             return
+        self._period[w] = math.lcm(int(self._period[w]), len(plan.grasps))
         self.mode[w], self.cause[w], self._plans[w] = APPROACH, "", plan
         self._target[w], self._reference[w] = plan.target, plan.reference
         self._goal_offset[w] = plan.goal_xy
@@ -144,7 +148,7 @@ class ScriptedPlanner(Moded):
         self._under[w] = view.half_extent[w, plan.target, 2]
         self._last[w] = number + 1 == plan.goals
         self._tall[w] = bool(plan.tall)
-        self._drop[w] = max(plan.drop_m + float(self._asked.drop_m[w]), 0.0)
+        self._drop[w], self._play[w] = max(plan.drop_m + float(self._asked.drop_m[w]), 0.0), plan.drop_m
         self._gate[w], self._within[w] = (0.0, np.inf) if plan.gate is None else (plan.gate.height_m, plan.gate.within_m)
         self._exact[w] = plan.gate is not None or any(plan.jaw_yaws)
         self._choose(w, view)
@@ -233,7 +237,8 @@ class ScriptedPlanner(Moded):
         lies = np.where(self._rolls, np.abs(matrix[:, 2, 1]) > 0.6, matrix[:, 2, 2] < 0.8)
         toppled = (self.mode == APPROACH) & self._topples & lies
         for w in np.flatnonzero(toppled):
-            self.mode[w], self.cause[w] = FAILED, "knocked the target over"
+            self.mode[w] = FAILED
+            self.cause[w] = "the target lies on its side after an attempt" if self._attempt[w] else "knocked the target over"
         # Nearest to the middle of the last joint's range, which is the start's jaw yaw turned with the base.
         jaw = np.where(np.isnan(self._steady_yaw), object_yaw + self._grasp[:, 3], self._steady_yaw)
         grasp_yaw = nearest_jaw_yaw(jaw, np.arctan2(obj[:, 1], obj[:, 0]))
@@ -314,7 +319,7 @@ class ScriptedPlanner(Moded):
         turned = ~self._exact | (np.abs(self._carry_yaw - yaw_now) < _TURNED_RAD)
         arrived = (mode == CARRY) & (over < 0.03) & (ee[:, 2] > carry - 0.03) & turned
         mode[arrived] = LOWER
-        down = (mode == LOWER) & ~arrived & (obj[:, 2] < self._goal_z + 2 * self._drop) & (over < 0.02)
+        down = (mode == LOWER) & ~arrived & (obj[:, 2] < self._goal_z + (self._drop + self._play)) & (over < 0.02)
         mode[down], wait[down] = RELEASE, 0
         releasing = (mode == RELEASE) & ~down
         wait[releasing] += 1
@@ -334,7 +339,7 @@ class ScriptedPlanner(Moded):
         self._attempt[w] += 1
         self._wait[w] = 0
         if self._attempt[w] >= self._settings.attempts:
-            self.mode[w], self.cause[w] = FAILED, f"gave up after {self._settings.attempts} attempts"
+            self.mode[w], self.cause[w] = FAILED, f"{GAVE_UP} {self._settings.attempts} attempts"
             return
         self.mode[w] = APPROACH
         self._choose(w, view)

@@ -46,6 +46,10 @@ class Planner(Protocol):
         """Grasps tried in the world's present episode."""
         ...
 
+    def grasps_of(self, world: int) -> int:
+        """The parameter ``grasp`` of the world's present episode asks for the same again after so many; 1 where it changes nothing."""
+        ...
+
 
 Maker = Callable[[Catalogue, int, PlannerSettings], Planner]
 _MAKERS: dict[str, Maker] = {"articulated": JointPlanner}
@@ -109,3 +113,7 @@ class Planners:
     def attempts_of(self, world: int) -> int:
         """Grasps tried in the world's present episode."""
         return self._of(world).attempts_of(world)
+
+    def grasps_of(self, world: int) -> int:
+        """After how many the parameter ``grasp`` of the world's present episode asks for the same again."""
+        return self._of(world).grasps_of(world)

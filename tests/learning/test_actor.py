@@ -118,6 +118,7 @@ CRITIC = Critic(
     heads=2,
     text_dim=384,
     grounding_heads=4,
+    goals=1,
     key_dim=32,
     yaw_frame=True,
     multi_scale=True,

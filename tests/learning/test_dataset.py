@@ -33,7 +33,7 @@ def test_gather_gives_labels_of_the_same_episode(demos):
     assert batch.mask[1].tolist() == [True] * 2 + [False] * 6
     np.testing.assert_allclose(batch.obs.ee_pos[1], demos[1].obs["ee_pos"][10], atol=1e-6)
     np.testing.assert_allclose(batch.obs.pos[2], demos[2].obs["pos"][0], atol=1e-6)
-    assert batch.roles.tolist() == [list(d.roles) for d in demos]
+    assert batch.roles.tolist() == [2 * list(d.roles) for d in demos]
 
 
 def test_words_are_those_of_the_demonstration(demos):

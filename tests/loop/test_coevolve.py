@@ -200,6 +200,12 @@ def test_a_damaged_line_of_the_log_is_named(config, copy):
     coevolve.run(config, copy, dry_run=False)
 
 
+def with_revisions(rows, value):
+    changed = json.loads(rows.tobytes())
+    changed[0]["revisions"] = value
+    return np.frombuffer(json.dumps(changed).encode(), np.uint8)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -210,6 +216,8 @@ def test_a_damaged_line_of_the_log_is_named(config, copy):
         (lambda a: a.update(view_pos=np.full_like(a["view_pos"], np.nan)), "NaN"),
         (lambda a: a.update(executed=2 * np.ones_like(a["executed"])), r"actions in \[-1, 1\]"),
         (lambda a: a.update(rows=np.frombuffer(b'[{"roles": 1}]', np.uint8)), "rows: 0"),
+        (lambda a: a.update(rows=with_revisions(a["rows"], -1)), "rows: 0.revisions: .*greater than or equal to 0"),
+        (lambda a: a.update(rows=with_revisions(a["rows"], "2")), "rows: 0.revisions: .*valid integer"),
     ],
 )
 def test_demonstrations_of_another_shape_are_named(change, message, whole, copy):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coda_jax.loop import parts
+from coda_jax.loop import demonstrations, parts
 from coda_jax.loop.rounds import trajectories
 from coda_jax.loop.rounds.certify import certify
 from coda_jax.loop.substeps import Substeps
@@ -16,6 +16,8 @@ from coda_jax.scenes.generate import sample_spec
 from coda_jax.sim.demonstrate import Trajectory, demonstrate
 from coda_jax.sim.native import physics_steps
 from coda_jax.sim.simulator import episode_of
+from coda_jax.sim.supervision.parameters import PlanParameters
+from coda_jax.sim.supervision.supervisor import Revision, ScriptedSupervisor
 from tests.loop.small import small_config
 
 
@@ -110,6 +112,33 @@ def test_revised_tries_killed_at_every_one_end_the_same(tmp_path):
     assert (found.tally, found.episodes, found.physics_steps) == (whole.tally, whole.episodes, whole.physics_steps)
     for some, others in zip(found.found, whole.found, strict=True):
         assert_equal(some, others)
+
+
+def test_a_stored_try_that_would_now_be_another_one_is_made_anew(tmp_path, monkeypatch):
+    """Killed after the changed plan; the supervisor of the next process changes something else."""
+    specs = [sample_spec(Catalogue("train"), "pick_place", "id", "train", 53)]
+    run: Any = Bare(tmp_path, 1)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            certify(run, specs, 1, 0, None, "demonstrations")
+        run.begin()
+    other = PlanParameters(lift_m=0.021, carry_speed=0.5)
+    monkeypatch.setattr(ScriptedSupervisor, "revise", lambda *_: Revision(other, "another one"))
+    run.every = None
+    run.begin()
+    found = certify(run, specs, 1, 0, None, "demonstrations")
+    assert found.found[0] == [] or found.found[0][0].parameters == other
+    assert found.episodes >= 2
+
+
+def test_a_planner_is_judged_by_scenes_not_by_tries(unbroken):
+    """Every scene that is given up took several tries."""
+    failed = dataclasses.replace(unbroken.found[0][0], success=False, cause="gave up after 3 attempts")
+    tries = [failed] * (4 * 57 + 7)
+    demonstrations._judge(tries, 7, 57)
+    demonstrations._judge(tries, 0, 63)
+    with pytest.raises(InputError, match=r"the planner solved 6 of 64 scenes \(235 times gave up after 3 attempts\)"):
+        demonstrations._judge(tries, 6, 58)
 
 
 def test_trajectories_of_another_scene_are_refused(tmp_path):

@@ -4,8 +4,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from coda_jax.scenes import suites
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.families import read_goals, relation
 from coda_jax.sim.compile import SceneError
-from coda_jax.sim.observe import observe, scene_texts
+from coda_jax.sim.observe import observe, role_tokens, scene_texts, words_and_roles
 from coda_jax.types import Observation
 from tests.programs.worlds import random_view
 from tests.sim.tabletop import BLOCK, BOARD, CAN, CATALOGUE, scene
@@ -16,6 +19,19 @@ def test_words_are_in_token_order():
     words, instruction = scene_texts(scene(BOARD, CAN, BLOCK, instruction="Put the red block on the red board."), CATALOGUE)
     assert words == ["blue can", "red block", "", "", "", "", "red board", ""]
     assert instruction == "Put the red block on the red board."
+
+
+@pytest.mark.parametrize(("family", "asked"), [("put_inside", "both_inside"), ("stack_insert", "tower"), ("pick_place", "on")])
+def test_roles_of_every_goal(family, asked):
+    catalogue = Catalogue.all()
+    spec = next(s for s in suites.load(family, "id", "validation") if relation(s) == asked)
+    words, _, roles = words_and_roles(spec, catalogue)
+    goals = read_goals(spec)
+    assert roles == role_tokens(spec, catalogue) and len(roles) == 2 * len(goals)
+    for goal, target, reference in zip(goals, roles[::2], roles[1::2], strict=True):
+        for name, token in ((goal.target, target), (goal.reference, reference)):
+            said = words[token]
+            assert said is not None and said.split()[-1] == catalogue.get(spec.attribute(name).asset).category
 
 
 def test_unknown_asset_is_named():

@@ -58,7 +58,8 @@ class Critic:
 
     support: bins. chunk: h. executed: e, how many actions of a candidate would be carried out. tokens: leading actions that are read, e to
     h; what lies beyond e never counts, so e is enough. width, layers, heads: of the decoder. text_dim: of the text encoder.
-    grounding_heads, key_dim: of the policy's grounding, of which there is a copy. yaw_frame, multi_scale, cumulative: as the policy.
+    grounding_heads, key_dim, goals: of the policy's grounding, of which there is a copy; the first goal is read. yaw_frame, multi_scale,
+    cumulative: as the policy.
     early_ends: one of EARLY_ENDS, how a chunk is read that success cut short.
     """
 
@@ -71,6 +72,7 @@ class Critic:
     heads: int
     text_dim: int
     grounding_heads: int
+    goals: int
     key_dim: int
     yaw_frame: bool
     multi_scale: bool
@@ -119,7 +121,9 @@ class Critic:
             ],
             "head": self.start_head(),
         }
-        words = grounding.init(next(keys), self.text_dim, features.SHAPE_DIM, self.grounding_heads, self.key_dim)
+        words = grounding.init(
+            next(keys), self.text_dim, features.SHAPE_DIM, self.grounding_heads, grounding.NAMED_HEADS * self.goals, self.key_dim
+        )
         statistics = normalise.unit_statistics(self.chunk)
         if policy is not None:
             words, statistics = policy["net"]["grounding"], policy["statistics"]

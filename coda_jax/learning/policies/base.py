@@ -28,8 +28,8 @@ class WordTable:
 class ChunkBatch:
     """``b`` supervised chunks.
 
-    actions: [b, h, 7] labels in LIBERO's convention. mask: [b, h] bool, the label counts. roles: [b, 2] int32, the tokens of target and
-    reference (-1: none): labels of training, or given away on purpose by a diagnostic setting; no policy reads them otherwise.
+    actions: [b, h, 7] labels in LIBERO's convention. mask: [b, h] bool, the label counts. roles: [b, ROLES] int32, the tokens of target
+    and reference of each goal (-1: none): labels of training, or given away on purpose by a diagnostic setting; otherwise unread.
     table: the words of obs.text, or None to read obs.text itself.
     """
 

@@ -24,7 +24,8 @@ _TIME_FREQUENCIES = 8
 class FlowPolicy:
     """Settings of the flow policy (defaults in config.py); hashable, a static argument of jit.
 
-    chunk: h. width: of the hidden layers. text_dim: of the text encoder. heads: attention heads, two of them named. key_dim: per head.
+    chunk: h. width: of the hidden layers. text_dim: of the text encoder. heads: attention heads, two of them named for each goal. key_dim:
+    per head. goals: most goals of a task, one after the other.
     euler_steps: of sampling. yaw_frame, multi_scale, cumulative: parts of the recipe. distractor_dropout: share of tokens without a role
     that are hidden in training. grounding_weight: of the named heads' loss on scenes (0: attention learns from actions alone).
     hard_attention: the named heads take their best token when sampling. given_roles: the named heads are replaced by the true roles, to
@@ -44,26 +45,32 @@ class FlowPolicy:
     grounding_weight: float
     hard_attention: bool
     given_roles: bool
+    goals: int
 
     def __post_init__(self):
         for name in ("chunk", "width", "text_dim", "key_dim", "euler_steps"):
             if getattr(self, name) < 1:
                 raise ValueError(f"policy.{name} is {getattr(self, name)}; it must be at least 1")
-        if self.heads <= grounding.NAMED_HEADS:
-            raise ValueError(
-                f"policy.heads is {self.heads}; it must be above {grounding.NAMED_HEADS}: two heads are named, the rest are free"
-            )
+        if not 1 <= self.goals <= grounding.MOST_GOALS:
+            raise ValueError(f"a policy for {self.goals} goals; it must be for 1 to {grounding.MOST_GOALS}")
+        if self.heads <= self.named:
+            raise ValueError(f"policy.heads is {self.heads}; it must be above {self.named}: two heads a goal are named, the rest are free")
         if not 0 <= self.distractor_dropout < 1:
             raise ValueError(f"policy.distractor_dropout is {self.distractor_dropout}; it must be in [0, 1)")
+
+    @property
+    def named(self) -> int:
+        """Heads that look for the roles; they come first."""
+        return grounding.NAMED_HEADS * self.goals
 
     def init(self, key: jax.Array) -> Params:
         """Fresh parameters: ``net`` (learned) and ``statistics`` (of the actions, set from data before training)."""
         keys = jax.random.split(key, 5)
         token, gripper = features.TOKEN_DIM[self.multi_scale], features.GRIPPER_DIM[self.multi_scale]
-        offset = 9 if self.multi_scale else 3
+        offset = (9 if self.multi_scale else 3) * self.goals
         flat = self.chunk * ACTION_DIM
         net = {
-            "grounding": grounding.init(keys[0], self.text_dim, features.SHAPE_DIM, self.heads, self.key_dim),
+            "grounding": grounding.init(keys[0], self.text_dim, features.SHAPE_DIM, self.heads, self.named, self.key_dim),
             "clutter": init_mlp(keys[1], (token + offset, self.width // 4, self.width // 4)),
             "trunk": init_mlp(keys[2], (self.heads * token + self.width // 4 + gripper + offset + self.key_dim, self.width, self.width)),
             "words": init_dense(keys[3], self.text_dim, self.key_dim),
@@ -89,7 +96,7 @@ class FlowPolicy:
           ValueError: ``given_roles`` is set and ``roles`` is missing.
         """
         if self.given_roles and roles is None:
-            raise ValueError("policy.given_roles is set: pass roles [b, 2] to sample, or switch the setting off")
+            raise ValueError(f"policy.given_roles is set: pass roles [b, {grounding.ROLES}] to sample, or switch the setting off")
         return sample_chunks(self, params, obs, key, j, roles if self.given_roles else None)
 
     def loss(self, params: Params, batch: ChunkBatch, key: jax.Array) -> Array:
@@ -109,7 +116,7 @@ class FlowPolicy:
         dropout_key, noise_key, time_key = jax.random.split(key, 3)
         net, b = params["net"], batch.actions.shape[0]
         tokens = jnp.arange(TOKENS)
-        has_role = (tokens == batch.roles[:, :1]) | (tokens == batch.roles[:, 1:])
+        has_role = (tokens == batch.roles[:, : self.named, None]).any(1)
         dropped = jax.random.bernoulli(dropout_key, self.distractor_dropout, (b, TOKENS)) & ~has_role
         obs = dataclasses.replace(batch.obs, present=batch.obs.present & ~dropped)
         keys = None
@@ -127,7 +134,7 @@ class FlowPolicy:
 
     def grounding_loss(self, scores: Array, batch: ChunkBatch) -> Array:
         """Cross-entropy [b] of the named heads' attention logits on the scene's tokens."""
-        return grounding.cross_entropy(scores[:, : grounding.NAMED_HEADS], batch.roles)
+        return grounding.cross_entropy(scores[:, : self.named], batch.roles)
 
 
 def flow_matching(velocity: Array, wanted: Array, mask: Array) -> Array:
@@ -145,23 +152,26 @@ def encode(
     keys = grounding.name_keys(net["grounding"], obs.text) if keys is None else keys
     scores = grounding.token_scores(net["grounding"], obs.instruction, keys, shape, obs.present)
     attention = jax.nn.softmax(scores, axis=-1)
-    named = attention[:, : grounding.NAMED_HEADS]
+    named = attention[:, : policy.named]
     if hard:
         named = jax.nn.one_hot(named.argmax(-1), TOKENS)
     if roles is not None:
-        named = jnp.where(roles[..., None] >= 0, jax.nn.one_hot(roles, TOKENS), named)
-    attention = jnp.concatenate([named, attention[:, grounding.NAMED_HEADS :]], axis=1)
+        known = roles[:, : policy.named]
+        named = jnp.where(known[..., None] >= 0, jax.nn.one_hot(known, TOKENS), named)
+    attention = jnp.concatenate([named, attention[:, policy.named :]], axis=1)
 
     tokens = features.token_features(obs, angle, policy.multi_scale)
     pooled = jnp.einsum("bho,bof->bhf", attention, tokens).reshape(tokens.shape[0], -1)
-    target, reference = jnp.moveaxis(jnp.einsum("bho,bop->bhp", named, obs.pos), 1, 0)
-    placing = features.multi_scale(rotations.about_z(reference - target, -angle), policy.multi_scale)
-    around = features.multi_scale(rotations.about_z(obs.pos - target[:, None], -angle[:, None]), policy.multi_scale)
-    clutter = mlp(net["clutter"], jnp.concatenate([tokens, around], axis=-1))
+    meant = jnp.moveaxis(jnp.einsum("bho,bop->bhp", named, obs.pos), 1, 0)
+    placing, around = [], []
+    for target, reference in zip(meant[::2], meant[1::2], strict=True):
+        placing.append(features.multi_scale(rotations.about_z(reference - target, -angle), policy.multi_scale))
+        around.append(features.multi_scale(rotations.about_z(obs.pos - target[:, None], -angle[:, None]), policy.multi_scale))
+    clutter = mlp(net["clutter"], jnp.concatenate([tokens, *around], axis=-1))
     clutter = jnp.where(obs.present[..., None], jax.nn.silu(clutter), 0.0).max(axis=1)
     gripper = features.gripper_features(obs, angle, policy.multi_scale)
     words = jnp.tanh(dense(net["words"], obs.instruction))
-    return layer_norm(mlp(net["trunk"], jnp.concatenate([pooled, clutter, gripper, placing, words], axis=-1))), scores
+    return layer_norm(mlp(net["trunk"], jnp.concatenate([pooled, clutter, gripper, *placing, words], axis=-1))), scores
 
 
 def _context_part(net: Any, context: Array) -> Array:

@@ -26,7 +26,7 @@ def save(path: Path, trajectories: Sequence[Trajectory]) -> None:
     """
     rows = [
         {"scene_id": t.episode.spec.scene_id, "key": t.episode.key, "success": t.success, "cause": t.cause, "attempts": t.attempts}
-        | {"parameters": t.parameters.changes(), "revisions": t.revisions}
+        | {"parameters": t.parameters.changes(), "grasps": t.grasps, "revisions": t.revisions}
         for t in trajectories
     ]
     arrays = recordings.packed([t.views for t in trajectories])
@@ -57,7 +57,8 @@ def load(path: Path, episode_of: Callable[[str, tuple[int, int]], Episode]) -> l
                     success=bool(row["success"]),
                     cause=str(row["cause"]),
                     attempts=int(row["attempts"]),
-                    parameters=PlanParameters(**row["parameters"]),
+                    parameters=PlanParameters.of(row["parameters"]),
+                    grasps=int(row["grasps"]),
                     revisions=int(row["revisions"]),
                 )
             )

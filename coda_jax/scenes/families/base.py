@@ -19,7 +19,7 @@ from coda_jax.scenes.families.geometry import can_hold, floor_above_centre, midd
 from coda_jax.scenes.families.staging import LIFTED_M, MOVING, Staging
 from coda_jax.scenes.families.steps import Gate, Goal, Margin, Phases, Rejected, Step, combined
 from coda_jax.scenes.layouts import LAYOUTS, Layout
-from coda_jax.scenes.phrases import Template
+from coda_jax.scenes.phrases import PLACES, Template
 from coda_jax.scenes.placement import closer_than, gap
 
 if TYPE_CHECKING:  # these modules ask families
@@ -226,6 +226,10 @@ class Family:
         scene."""
         kind = next(kind for (r, kind), split in self.pairs.items() if r == relation and split == "train")
         return self.drawable("object", catalogue), self.drawable("object" if kind == "landmark" else kind, catalogue)
+
+    def second_reference(self, relation: str) -> int:
+        """Which place of a template (PLACES) what is moved second is moved to."""
+        return PLACES.index("reference")
 
     # places
 

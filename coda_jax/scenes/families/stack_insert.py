@@ -12,6 +12,7 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families.base import Family
 from coda_jax.scenes.families.steps import Gate, Goal, Step
 from coda_jax.scenes.fit import clearance_m, fits
+from coda_jax.scenes.phrases import PLACES
 
 if TYPE_CHECKING:
     from coda_jax.scenes.content import Author
@@ -159,6 +160,9 @@ class StackInsert(Family):
             return pegs, holes
         marked = tuple(dict.fromkeys(a.category for a in catalogue if "stackable" in a.affordances))
         return (marked,) * (3 if relation == "tower" else 2)
+
+    def second_reference(self, relation: str) -> int:
+        return PLACES.index("target")
 
     def other_tasks(self, goals: Sequence[Goal], assets: Mapping[str, Asset]) -> Iterator[tuple[Goal, ...]]:
         """Another base or hole, one thing more on top, another order of a tower, or only its lower part."""

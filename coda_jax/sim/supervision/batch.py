@@ -45,6 +45,11 @@ class Tries:
         """Of the plan of an episode."""
         return self._scenes[episode.key[0] - self._first].parameters[episode.key[1]]
 
+    def asks_for(self, trajectory: Trajectory) -> bool:
+        """Whether a stored try is the one that would be made: of a number that was given out, with the same parameters."""
+        scene, number = trajectory.episode.key[0] - self._first, trajectory.episode.key[1]
+        return trajectory.parameters in self._scenes[scene].parameters[number : number + 1]
+
     def ended(self, trajectory: Trajectory) -> Trajectory:
         """Note the end of a try; it comes back with the revisions that it took."""
         scene, number = trajectory.episode.key[0] - self._first, trajectory.episode.key[1]

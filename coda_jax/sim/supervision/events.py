@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from coda_jax.sim.detour import REACH_M
-from coda_jax.sim.supervision.record import Record
+from coda_jax.sim.supervision.record import PLACE, Record
 from coda_jax.sim.supervision.remarks import KINDS, Remark
 from coda_jax.types import TABLE
 
@@ -18,7 +18,8 @@ _TOUCHED_M = 0.002
 _AWAY_M = 0.03
 _FELL_M = 0.012
 _SETTLED = 8  # moments in which something let go comes to rest
-_STILL_M, _STILL_STEPS = 0.004, 12
+_STILL_M, _STILL_STEPS = 0.004, 12  # no nearer by more than this in more control steps than these
+_STAYED_M = 0.01  # by which a hand without progress may wander meanwhile
 _NOT_HANDLED = 8  # moments after which a thing that was held counts as left alone
 _SKILLS_WITH_LOAD = ("carry", "lower")
 
@@ -42,7 +43,7 @@ def knocked_over(record: Record) -> Iterator[Remark]:
         start = k - int(np.argmax(lean[k::-1] < 0.15)) if (lean[: k + 1] < 0.15).any() else k  # when it began to lean
         off = float(np.linalg.norm(record.ee[start, :2] - record.position(name)[start, :2]))
         by = record.maker(name, k)
-        if name in record.targets and not held[:k].any():
+        if name in record.targets and not held[:k].any() and by not in record.index:  # what is carried collides, see ``collisions``
             height = float(record.ee[start, 2] - record.position(name)[start, 2])
             where = f"with the grip point {off:.3f} m beside its middle, {height:.3f} m above it"
             text = f"{name} was knocked over by {by or 'nothing seen'}, {where}"
@@ -108,8 +109,8 @@ def collisions(record: Record) -> Iterator[Remark]:
                 if other == TABLE or other in began or hit in ("", goal.reference) or (name, hit) in said:
                     continue
                 said.add((name, hit))
-                top = record.pos[k, other, 2] + record.views.half_extent[k, other, 2]
-                under = max(float(top - (record.pos[k, token, 2] - record.views.half_extent[k, token, 2])), 0.0)
+                top = record.pos[k, other, 2] + record.height(other, k)
+                under = max(float(top - (record.pos[k, token, 2] - record.height(token, k))), 0.0)
                 text = f"{name} touched {hit} in {skill}, which reaches {under:.3f} m above the underside of {name}"
                 yield remark(record, k, "collided", hit, under, text, name)
 
@@ -122,12 +123,12 @@ def releases(record: Record) -> Iterator[Remark]:
             continue
         name = record.target_at(first)
         end = next((a for s, a, _ in runs[i + 1 :] if s in ("grasp", "carry")), record.steps)
+        first = min(first + record.trajectory.parameters.rest_steps, end)  # until then the jaws stay closed
         settled, pos, lean = min(first + _SETTLED, end), record.position(name), record.lean(name)
         fell = float(pos[first, 2] - pos[first : settled + 1, 2].min())
         away = np.linalg.norm(pos[first : end + 1, :2] - pos[first, :2], axis=1)
         lie = lean[first : end + 1] - lean[first]
-        done = _reached(record, name, end)
-        if done:
+        if record.holds(record.goal_of(name), end):
             continue
         if fell > _FELL_M:
             yield remark(record, first, "dropped", name, fell, f"{name} fell {fell:.3f} m after it was let go")
@@ -144,22 +145,18 @@ def releases(record: Record) -> Iterator[Remark]:
             yield remark(record, settled, "misplaced", name, off, text)
 
 
-def _reached(record: Record, name: str, moment: int) -> bool:
-    """Whether the goal of a thing holds from a moment of its rest on: of several goals, the share of those met says so."""
-    place = record.trajectory.predicates[max(moment - 1, 0), 4]  # nu, then the phases approach, grasp, transport, place, release
-    return bool(place > (record.goal_of(name) + 0.5) / len(record.goals))
-
-
 def lost_goals(record: Record) -> Iterator[Remark]:
     """A goal that held without a hand on it, and later did not."""
-    met = record.trajectory.predicates[:, 4] > 1 - 1e-3
-    for name in record.targets:
-        alone = met & ~np.asarray(record.views.finger_contact[1:, record.index[name]]).any(1)
-        ends = np.flatnonzero(alone[:-1] & ~met[1:])
-        if len(ends):
-            k = int(ends[0])
-            held = int(alone[: k + 1].sum())
-            yield remark(record, k + 1, "goal_lost", name, held, f"the goal was met for {held} control steps and then lost", "")
+    met = record.trajectory.predicates[:, PLACE] > 1 - 1e-3
+    tokens = [record.index[name] for name in record.targets]
+    alone = met & ~np.asarray(record.views.finger_contact[1:, tokens]).any((1, 2))
+    ends = np.flatnonzero(alone[:-1] & ~met[1:])
+    if len(ends):
+        k = int(ends[0])
+        held = k - int(np.flatnonzero(~alone[:k])[-1]) if not alone[:k].all() else k + 1
+        name = next((n for n in record.targets if not record.holds(record.goal_of(n), k + 2)), record.targets[-1])
+        text = f"the goal of {name} was met for {held} control steps and then lost"
+        yield remark(record, k + 1, "goal_lost", name, held, text, record.maker(name, k + 2))
 
 
 def undone(record: Record) -> Iterator[Remark]:
@@ -181,31 +178,37 @@ def undone(record: Record) -> Iterator[Remark]:
 
 
 def blocked(record: Record) -> Iterator[Remark]:
-    """The hand stood still in the last skill of the try, before it had done its work."""
+    """The hand came no further in the last skill of the try, though it may have been shaken."""
     skill, first, end = next((r for r in reversed(record.runs()) if r[0] != "failed"), ("failed", 0, 0))
-    if skill not in ("approach", "carry", "lower") or end - first <= _STILL_STEPS:
-        return
-    far = np.linalg.norm(record.ee[first : end + 1] - record.ee[end], axis=1)
-    still = end - first - int(np.flatnonzero(far > _STILL_M)[-1]) if (far > _STILL_M).any() else end - first
-    if still <= _STILL_STEPS:
+    if skill not in _LEADS or end - first <= _STILL_STEPS:
         return
     name = record.target_at(end)
-    number = record.goal_of(name)
+    left = _left(record, skill, name, end)[first : end + 1]
+    best = np.minimum.accumulate(left)
+    began = first + int(np.argmax(best <= best[-1] + _STILL_M))
+    still, half = end - began, (began + end) // 2
+    went = np.linalg.norm(np.median(record.ee[began:half], axis=0) - np.median(record.ee[half : end + 1], axis=0)) if half > began else 0.0
+    if still <= _STILL_STEPS or went > _STAYED_M:
+        return
+    amount = float(np.median(left[began - first :]))
+    fingers = np.asarray(record.views.finger_contact[began : end + 1]).any((0, 2))
+    by = next((record.names[t] for t in map(int, np.flatnonzero(fingers)) if record.names.get(t, name) != name), "")
+    text = f"the hand stood still in {skill} for {still} control steps, with {name} {amount:.3f} m {_LEADS[skill]}"
+    yield remark(record, began, "blocked", name, amount, text + (f", touching {by}" if by else ""), by)
+
+
+# what is measured in ``_left``
+_LEADS = {"approach": "from the grip point", "carry": "from the middle of the reference", "lower": "above its resting place"}
+
+
+def _left(record: Record, skill: str, name: str, end: int) -> np.ndarray:
+    """[t + 1] m that were left to where a skill leads; the resting place is that of the end."""
+    number, at = record.goal_of(name), record.position(name)
     if skill == "approach":
-        left = float(np.linalg.norm(record.position(name)[end] - record.ee[end]))
-    elif skill == "carry":
-        left = record.apart(number, end)
-    else:
-        left = max(float(record.position(name)[end, 2] - record.rest_z(number, end)), 0.0)
-    touched = [
-        record.names[t] for t in map(int, np.flatnonzero(record.views.finger_contact[end].any(1))) if record.names.get(t, name) != name
-    ]
-    where = {"approach": f"from the middle of {name}", "carry": "from the reference", "lower": "above its resting place"}[skill]
-    by = touched[0] if touched else ""
-    text = f"the hand stood still in {skill} for {still} control steps, with {name} {left:.3f} m {where}" + (
-        f", touching {by}" if by else ""
-    )
-    yield remark(record, end - still, "blocked", name, left, text, by)
+        return np.linalg.norm(at - record.ee, axis=1)
+    if skill == "carry":
+        return np.linalg.norm((at - record.position(record.goals[number].reference))[:, :2], axis=1)
+    return np.maximum(at[:, 2] - record.rest_z(number, end), 0.0)
 
 
 def out_of_reach(record: Record) -> Iterator[Remark]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import collections
 
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.sim.demonstrate import Trajectory
+from coda_jax.sim.demonstrate import DIVERGED, Trajectory
+from coda_jax.sim.plan import GAVE_UP
 from coda_jax.sim.supervision import events
 from coda_jax.sim.supervision.events import remark
 from coda_jax.sim.supervision.joint_events import joints
@@ -47,7 +48,7 @@ class ScriptedInspector:
                 f"episode {trajectory.episode.key} of scene {trajectory.episode.spec.scene_id} succeeded: inspect failures only"
             )
         record = Record(trajectory, self._catalogue)
-        if trajectory.cause == "the simulation diverged":
+        if trajectory.cause == DIVERGED:
             return Critique((remark(record, record.steps, "diverged", "", 0.0, trajectory.cause),))
         found = [r for look in (_JOINTED if record.jointed else _RIGID) for r in look(record)]
         found += _ending(record, trajectory, bool(found))
@@ -68,7 +69,7 @@ def _ending(record: Record, trajectory: Trajectory, seen: bool) -> list[Remark]:
         text = f"time ran out in {last}; {100 * share:.0f} % of it went into {skill}"
         late = remark(record, record.steps, "late", record.target_at(record.steps), share, text)
         return [Remark(late.step, skill, late.kind, late.object, late.amount, late.unit, late.message)]
-    if not trajectory.cause.startswith("gave up") and (not planned or planned[-1][0] == "retreat"):
+    if not trajectory.cause.startswith(GAVE_UP) and (not planned or planned[-1][0] == "retreat"):
         step = planned[-1][2] if planned else 0
         named = next((n for n in record.spec.object_ids if n in trajectory.cause.replace(":", " ").split()), "")
         return [remark(record, step, "no_plan", named, 0.0, trajectory.cause)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class PlanParameters:
     of a joint's range, by which it is moved further than asked for.
 
     Raises:
-      ValueError: a value is outside RANGES; the message says which are allowed.
+      ValueError: a value is no number, no whole one where steps or grasps are counted, or outside RANGES; the message says what is allowed.
     """
 
     grasp: int = 0
@@ -64,14 +65,29 @@ class PlanParameters:
     def __post_init__(self) -> None:
         for name, (low, high, unit) in RANGES.items():
             value = getattr(self, name)
+            kinds, what = ((int,), "whole number") if name in _WHOLE else ((int, float), "number")
+            if isinstance(value, bool) or not isinstance(value, kinds):
+                raise ValueError(f"plan parameter {name} is {value!r}: use a {what} from {low:g} to {high:g}")
             if not low <= value <= high:
                 raise ValueError(f"plan parameter {name} is {value:g}{unit}: use {low:g} to {high:g}")
+
+    @staticmethod
+    def of(values: Mapping[str, Any]) -> PlanParameters:
+        """The first choice with some values changed, as a file or a language model names them.
+
+        Raises:
+          ValueError: see the class; or there is no such parameter, and the message lists all.
+        """
+        if unknown := [name for name in values if name not in RANGES]:
+            raise ValueError(f"there is no plan parameter {unknown[0]!r}: use {', '.join(RANGES)}")
+        return PlanParameters(**values)
 
     def changes(self) -> dict[str, float]:
         """What differs from the first choice, by name."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if getattr(self, f.name) != f.default}
 
 
+_WHOLE = {f.name for f in dataclasses.fields(PlanParameters) if isinstance(f.default, int)}
 FIRST = PlanParameters()
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 
+import jax
 import numpy as np
 
+from coda_jax.programs import expressions
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families import family_of, read_goals
 from coda_jax.sim.compile import scene_assets, token_index
@@ -17,6 +18,7 @@ from coda_jax.sim.state import rotation_matrices
 from coda_jax.types import ARTICULATED_TOKEN, CONTROL_HZ, FREE_SLOTS, TABLE
 
 HANDLING = ("grasp", "carry", "lower", "move", "release", "retreat")
+PLACE = 4  # column of the predicates: nu, then the phases approach, grasp, transport, place, release
 _BEFORE = 6  # moments before an event in which its maker is looked for
 _NEAR_HAND_M = 0.08
 
@@ -35,6 +37,7 @@ class Record:
         self.ee = np.asarray(self.views.ee_pos, float)
         self.pos = np.asarray(self.views.pos, float)
         self.targets = list(dict.fromkeys(g.target for g in self.goals))
+        self._leans: dict[str, np.ndarray] = {}  # of this record alone, so that it ends with it
 
     def skill(self, moment: int) -> str:
         return str(self.skills[min(max(moment, 0), self.steps - 1)])
@@ -57,9 +60,13 @@ class Record:
         """Whether a joint is to be moved."""
         return self.index[self.goals[0].target] == ARTICULATED_TOKEN
 
-    @functools.cache  # noqa: B019
     def lean(self, name: str) -> np.ndarray:
         """[t + 1] rad by which a thing is off the way it stands or lies; 0 for balls."""
+        if name not in self._leans:
+            self._leans[name] = self._lean(name)
+        return self._leans[name]
+
+    def _lean(self, name: str) -> np.ndarray:
         asset = self.assets[name]
         if is_ball(asset):
             return np.zeros(self.steps + 1)
@@ -117,6 +124,20 @@ class Record:
         gap = self.position(goal.target)[moment, :2] - self.position(goal.reference)[moment, :2]
         return float(math.hypot(*gap))
 
+    def height(self, token: int, moment: int) -> float:
+        """Half the height of a token's bounding box as it is turned, m."""
+        matrix = rotation_matrices(np.asarray(self.views.quat[moment, token], float))
+        return float(np.abs(matrix[2]) @ np.asarray(self.views.half_extent[moment, token], float))
+
     def goal_of(self, target: str) -> int:
-        """Number of the goal that moves a target."""
-        return self.targets.index(target)
+        """Number of the first goal that moves a target."""
+        return next(i for i, g in enumerate(self.goals) if g.target == target)
+
+    def holds(self, number: int, moment: int) -> bool:
+        """Whether a goal by itself holds at a moment, in whatever order the goals are reached."""
+        if len(self.goals) == 1:
+            return bool(self.trajectory.predicates[max(moment - 1, 0), PLACE] > 0.5)
+        parts = [part for part in self.spec.task.goal.args if isinstance(part, expressions.Expr)]
+        table = expressions.stack([expressions.encode([parts[number]], self.index)])
+        now = jax.tree.map(lambda leaf: np.asarray(leaf)[moment : moment + 1], self.views)
+        return bool(np.asarray(expressions.evaluate(table, now))[0, 0] > 0.5)

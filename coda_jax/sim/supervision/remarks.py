@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Protocol
 
 from coda_jax.sim.demonstrate import Trajectory
@@ -11,13 +12,13 @@ from coda_jax.sim.demonstrate import Trajectory
 KINDS: dict[str, tuple[str, str]] = {
     "no_plan": ("", "the planner saw no way; the message says why"),
     "diverged": ("", "the simulation diverged"),
-    "toppled": ("m", "the hand knocked it over before it was held: horizontal distance of grip point and object"),
+    "toppled": ("m", "it came to lie before it was held, not by what is carried: horizontal distance of grip point and object"),
     "bumped": ("m", "something that is not to be moved was pushed: by how much"),
     "missed": ("m", "the jaws closed without it: distance of grip point and object"),
     "slipped": ("m/s", "it was lost on the way: speed of the hand"),
     "swung": ("rad", "it turned in the jaws: by how much"),
     "collided": ("m", "what is held touched something on the way: how far that reaches above what is held"),
-    "blocked": ("m", "the hand no longer moved: distance that was left to where the skill leads"),
+    "blocked": ("m", "the hand came no further: distance that was left to where the skill leads"),
     "dropped": ("m", "it fell after the release: how deep"),
     "tipped": ("rad", "it tipped over after the release: by how much"),
     "rolled": ("m", "it went away after the release: how far"),
@@ -41,7 +42,7 @@ class Remark:
     ``unit``. by: what did it, an object's id, "left finger", "right finger", "both fingers", "hand", or "". message: for people.
 
     Raises:
-      ValueError: an unknown kind, or another unit than the kind's.
+      ValueError: an unknown kind, another unit than the kind's, or an amount that is none.
     """
 
     step: int
@@ -58,13 +59,23 @@ class Remark:
             raise ValueError(f"no remark is called {self.kind!r}: use {', '.join(KINDS)}")
         if self.unit != KINDS[self.kind][0]:
             raise ValueError(f"{self.kind} is measured in {KINDS[self.kind][0] or 'nothing'}, not in {self.unit or 'nothing'}")
+        if not (math.isfinite(self.amount) and self.amount >= 0):
+            raise ValueError(f"the amount of {self.kind} is {self.amount}: use a finite number from 0, 0 where nothing is measured")
 
 
 @dataclasses.dataclass(frozen=True)
 class Critique:
-    """Everything that was remarked of one execution, in the order of its control steps."""
+    """Everything that was remarked of one execution, in the order of its control steps.
+
+    Raises:
+      ValueError: nothing is remarked.
+    """
 
     remarks: tuple[Remark, ...]
+
+    def __post_init__(self) -> None:
+        if not self.remarks:
+            raise ValueError("a critique without a remark: say gave_up where nothing else was seen")
 
     @property
     def kinds(self) -> tuple[str, ...]:

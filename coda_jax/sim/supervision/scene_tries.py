@@ -23,6 +23,7 @@ class SceneTries:
         self._inspector, self._supervisor = inspector, supervisor
         self.parameters: list[PlanParameters] = [FIRST] * each
         self._ended: dict[int, Critique | None] = {}  # by number; None where it succeeded
+        self._grasps: dict[int, int] = {}
         self.reason = ""
 
     def revisions_of(self, number: int) -> int:
@@ -31,6 +32,7 @@ class SceneTries:
 
     def end(self, number: int, trajectory: Trajectory) -> list[int]:
         """Note how a try ended; the numbers of the tries that are to be made next."""
+        self._grasps[number] = trajectory.grasps
         self._ended[number] = None if trajectory.success else self._inspector.inspect(trajectory)
         return self._next()
 
@@ -60,7 +62,7 @@ class SceneTries:
         return [asked]
 
     def _successor(self) -> PlanParameters | None:
-        failed = [Tried(self.parameters[n], c) for n, c in sorted(self._ended.items()) if c is not None]
+        failed = [Tried(self.parameters[n], c, self._grasps[n]) for n, c in sorted(self._ended.items()) if c is not None]
         unproven = {t.parameters for t in failed}
         proven = [self.parameters[n] for n, c in sorted(self._ended.items()) if c is None and self.parameters[n] not in unproven]
         if proven:  # it worked here and never failed here: again, with other noise

@@ -36,6 +36,7 @@ def critic(**changes) -> Critic:
         "heads": 2,
         "text_dim": TEXT_DIM,
         "grounding_heads": 3,
+        "goals": 1,
         "key_dim": 4,
         "yaw_frame": True,
         "multi_scale": True,

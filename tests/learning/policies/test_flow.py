@@ -99,6 +99,22 @@ def test_given_roles_replace_attention_and_are_required(batch, params):
     np.testing.assert_array_equal(off.sample(params, batch.obs, KEY, 1, one), off.sample(params, batch.obs, KEY, 1))
 
 
+def test_a_policy_for_two_goals_reads_the_second_ones_roles(batch):
+    policy = toy.policy(goals=2, heads=6, distractor_dropout=0.9)
+    params = policy.init(jax.random.key(0))
+    present = np.asarray(batch.obs.present)
+    others = [next(i for i in range(6) if present[row, i] and i != int(batch.roles[row, 0])) for row in range(8)]
+    then = dataclasses.replace(batch, roles=batch.roles.at[:, 2].set(jnp.array(others)))
+    once, twice = (policy.losses(params, b, KEY) for b in (batch, then))
+    assert (jnp.abs(once[1] - twice[1]) > 1e-6).all()  # its own named heads look for it
+    assert (jnp.abs(once[0] - twice[0]) > 1e-9).any()  # and it is not hidden as a distractor
+    one = toy.policy()
+    np.testing.assert_array_equal(one.loss(one.init(KEY), batch, KEY), one.loss(one.init(KEY), then, KEY))
+    for goals, heads, said in ((0, 6, "for 0 goals"), (3, 9, "for 3 goals"), (2, 4, "heads is 4; it must be above 4")):
+        with pytest.raises(ValueError, match=said):
+            toy.policy(goals=goals, heads=heads)
+
+
 def test_masked_labels_do_not_count(batch, params):
     policy = toy.policy()
     changed = dataclasses.replace(batch, actions=jnp.where(batch.mask[..., None], batch.actions, 0.9))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -10,9 +12,12 @@ import pytest
 from coda_jax.scenes.families import read_goals
 from coda_jax.sim import planner
 from coda_jax.sim.compile import token_index
+from coda_jax.sim.demonstrate import DIVERGED
+from coda_jax.sim.plan import commute
 from coda_jax.sim.supervision.inspector import ScriptedInspector
 from coda_jax.sim.supervision.parameters import PlanParameters
-from coda_jax.sim.supervision.remarks import KINDS, Remark
+from coda_jax.sim.supervision.record import Record
+from coda_jax.sim.supervision.remarks import KINDS, Critique, Remark
 from tests.sim.supervision.faulty import (
     ALL,
     beside,
@@ -199,13 +204,12 @@ def joint_crept():
 
 def diverged():
     """The record of a world whose simulation was reported broken."""
-    return dataclasses.replace(late(), cause="the simulation diverged")
+    return dataclasses.replace(late(), cause=DIVERGED)
 
 
 def swung():
-    """Carried while the hand is held high and shaken sideways."""
-    spec = scene("pick_place", crowded)
-    return executed(spec, in_mode("carry", dragged(spec)), horizon=60)
+    """What is held is pushed against a neighbour until it turns in the jaws."""
+    return collided()
 
 
 def tipped():
@@ -249,6 +253,87 @@ def test_what_is_measured():
     assert remark.amount > 0.015 and remark.unit == "m" and remark.skill == "approach"
 
 
+def last(trajectory, kind):
+    return [r for r in INSPECTOR.inspect(trajectory).remarks if r.kind == kind][-1]
+
+
+def test_amounts_are_those_of_the_record():
+    trajectory = dropped()
+    remark = last(trajectory, "dropped")
+    target = Record(trajectory, ALL).position(remark.object)[:, 2]
+    assert remark.amount == pytest.approx(target[remark.step] - target[remark.step : remark.step + 9].min(), abs=1e-4)
+    assert remark.amount > 0.04  # let go 0.05 m above where it stood
+    trajectory = blocked()
+    remark, record = last(trajectory, "blocked"), Record(trajectory, ALL)
+    above = record.position(remark.object)[-1, 2] - record.rest_z(0, record.steps)
+    assert remark.amount == pytest.approx(above, abs=2e-3) and remark.skill == "lower"
+    trajectory = joint_stuck()
+    value, (low, high) = trajectory.views.articulation[-1, 7], trajectory.views.articulation_range[0, 7]
+    assert f"stood still at {(value - low) / (high - low):.2f}" in last(trajectory, "joint_stuck").message
+
+
+def test_a_shaken_hand_that_comes_no_further_is_blocked():
+    """As the noise of demonstrations shakes it: further than what counts as still."""
+    rng, at = np.random.default_rng(0), []
+
+    def shaken(p, view, action):
+        at.append(np.asarray(view.ee_pos[0], float))
+        action[:3] = 1.6 * (at[0] - at[-1]) / 0.05 + 0.15 * rng.standard_normal(3)
+        return action
+
+    trajectory = executed(scene("pick_place", upright), in_mode("lower", shaken), horizon=80)
+    remark, record = last(trajectory, "blocked"), Record(trajectory, ALL)
+    assert np.linalg.norm(record.ee[-12:] - record.ee[-1], axis=1).max() > 0.004
+    left = record.position(remark.object)[-1, 2] - record.rest_z(0, record.steps)
+    assert left > 0.03 and remark.amount == pytest.approx(left, abs=0.01)
+
+
+def test_a_goal_reached_first_in_the_other_order_is_not_misplaced():
+    spec = scene("put_inside", lambda s, g: commute(g))
+    reverse = PlanParameters(reverse=1)
+    whole = executed(spec, parameters=reverse)
+    assert whole.success
+    runs = Record(whole, ALL).runs()
+    cut = executed(spec, parameters=reverse, horizon=next(end for skill, _, end in runs if skill == "retreat") + 6)
+    record = Record(cut, ALL)
+    assert record.holds(1, record.steps) and not record.holds(0, record.steps)
+    assert INSPECTOR.inspect(cut).kinds == ("late",)
+
+
+def test_the_release_is_looked_at_when_the_jaws_open():
+    """After a long rest, which is no part of the fall."""
+
+    def high(p, view, action):
+        if p.mode_name(0) == "carry" and view.pos[0, p._target[0], 2] > view.pos0[0, p._target[0], 2] + 0.05:
+            p.mode[0], p._wait[0] = planner.RELEASE, 0
+        return action
+
+    trajectory = executed(scene("pick_place", upright), high, PlanParameters(rest_steps=12), horizon=50)
+    record = Record(trajectory, ALL)
+    first = next(a for skill, a, _ in record.runs() if skill == "release")
+    assert last(trajectory, "dropped").step == first + 12
+
+
+def test_what_is_lost_and_lies_was_not_knocked_over():
+    assert toppled().cause == "knocked the target over"
+    push = in_mode("approach", sweep(target_token, 0.03, (1.0, 0.0)))
+
+    def let_go_and_push(p, view, action):
+        return push(p, view, action) if p._attempt[0] else in_mode("carry", open_jaws)(p, view, action)
+
+    lost = executed(scene("pick_place", upright), let_go_and_push, horizon=60)
+    assert lost.cause == "the target lies on its side after an attempt"
+    assert "slipped" in (kinds := INSPECTOR.inspect(lost).kinds) and "toppled" not in kinds
+
+
+def test_a_record_ends_with_its_inspection(monkeypatch):
+    seen = []
+    monkeypatch.setattr(Record, "__init__", lambda self, *a, made=Record.__init__: (made(self, *a), seen.append(weakref.ref(self)))[0])
+    INSPECTOR.inspect(slipped())
+    gc.collect()
+    assert seen and all(ref() is None for ref in seen)
+
+
 def test_a_success_and_an_unknown_kind_are_refused():
     with pytest.raises(ValueError, match="inspect failures only"):
         INSPECTOR.inspect(executed(scene("articulated")))
@@ -256,3 +341,8 @@ def test_a_success_and_an_unknown_kind_are_refused():
         Remark(0, "approach", "sneezed", "", 0.0, "", "")
     with pytest.raises(ValueError, match="measured in m,"):
         Remark(0, "approach", "missed", "", 0.0, "s", "")
+    for amount in (float("nan"), float("inf"), -0.1):
+        with pytest.raises(ValueError, match="the amount of missed is .*: use a finite number"):
+            Remark(0, "approach", "missed", "", amount, "m", "")
+    with pytest.raises(ValueError, match="say gave_up"):
+        Critique(())
