@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -169,3 +170,25 @@ def test_parameters_out_of_range_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             PlanParameters.of(values)
+
+
+CHANGES = {
+    "grasp": 1, "approach_speed": 0.5, "carry_speed": 0.5, "lower_speed": 0.5, "funnel": 3.0, "hover_m": 0.05, "lift_m": 0.05,
+    "rise_m": 0.005, "drop_m": 0.03, "squeeze_steps": 4, "rest_steps": 4, "over_m": 0.06, "side": -1, "reverse": 1, "aim_share": 0.05,
+}  # fmt: skip
+FAMILY_OF = {"reverse": "put_inside", "aim_share": "articulated"}
+
+
+@functools.cache
+def actions_of(family: str, parameters: PlanParameters) -> np.ndarray:
+    """Of an episode in a scene in which every parameter of the family has something to say."""
+    spec = scene(family, lambda spec, goals: family != "put_inside" or commute(goals), 3 if family == "pick_place" else 1)
+    return executed(spec, parameters=parameters).actions
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_every_parameter_changes_what_is_done(name):
+    family = FAMILY_OF.get(name, "pick_place")
+    base = PlanParameters(over_m=0.06) if name == "side" else FIRST
+    first, other = actions_of(family, base), actions_of(family, dataclasses.replace(base, **{name: CHANGES[name]}))
+    assert len(first) != len(other) or np.abs(first - other).max() > 1e-3
