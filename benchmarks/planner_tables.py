@@ -6,6 +6,8 @@ import collections
 import re
 from typing import Any
 
+import numpy as np
+
 _EASY = 0.95  # categories that are solved at the first try more often are counted together
 
 
@@ -25,7 +27,7 @@ def tables(rows: list[dict[str, Any]]) -> str:
     for row in several:
         s, n = row["supervised"], row["valid"]
         lines.append(f"| `{family_of_row(row)}` | {row['each']} | {_share(s['all'], n)} | {_share(s['solved'], n)} |")
-    families = list(dict.fromkeys(map(_family, one)))
+    families = list(dict.fromkeys(map(family_of_row, one)))
     lines += ["", "| family | demonstrations a CPU minute | control steps of one |", "|---|---|---|"]
     for family in families:
         own = [r["supervised"] for r in rows if family_of_row(r) == family]
@@ -55,6 +57,7 @@ def tables(rows: list[dict[str, Any]]) -> str:
 
 
 def family_of_row(row: dict[str, Any]) -> str:
+    """What a row of the results was measured on."""
     return row["name"].removeprefix("planner.")
 
 
