@@ -39,3 +39,15 @@ def run_module(module: str, job: str, time_s: float) -> subprocess.CompletedProc
             [sys.executable, "-m", module], input=job, capture_output=True, encoding="utf-8", errors="replace", timeout=time_s, check=False,
             cwd=empty, env=os.environ | {"PYTHONPATH": places},
         )  # fmt: skip
+
+
+def limit(memory_bytes: int, cpu_s: int) -> None:
+    """Bound what this process, a child of ``run_module``, may use from here on; it writes no files, nor a core."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # no such limits on this system; the parent's clock is left
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))

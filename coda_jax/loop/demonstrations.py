@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,8 @@ from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.demonstrate import Trajectory, demonstrate, success_by_category
 from coda_jax.sim.observe import words_and_roles
 from coda_jax.sim.recording import observed
-from coda_jax.sim.simulator import Episode, episode_of
-from coda_jax.sim.supervision.parameters import PlanParameters
+from coda_jax.sim.simulator import Episode
+from coda_jax.sim.supervision.batch import Tries
 from coda_jax.sim.supervision.scene_tries import SceneTries
 from coda_jax.sim.supervision.tally import Tally
 from coda_jax.types import ACTION_DIM, WorldView
@@ -37,7 +37,7 @@ NAME = "demonstrations"
 _JUDGED_AFTER, _LEAST_SUCCESS = 64, 0.1  # scenes after which a planner that solves a smaller share stops the run
 
 
-class Orders:
+class Orders(Tries):
     """Scenes for exactly ``wanted`` successes: another one is handed out for every scene that was given up, and none otherwise.
 
     A failure is tried again with a changed plan before its scene is given up. Unlike a plain iterator it goes on after it had nothing to
@@ -49,39 +49,25 @@ class Orders:
     def __init__(
         self, source: SceneSource, first: int, wanted: int, horizon: Callable[[SceneSpec], int], tries_of: Callable[[SceneSpec], SceneTries]
     ):
-        self._source, self._horizon, self._tries_of = source, horizon, tries_of
+        super().__init__((), horizon)
+        self._source, self._tries_of = source, tries_of
         self.next, self._allowed, self.given_up = first, wanted, 0
-        self.tries: dict[int, SceneTries] = {}
-        self._again: collections.deque[tuple[int, int]] = collections.deque()
-
-    def __iter__(self) -> Iterator[Episode]:
-        return self
 
     def __next__(self) -> Episode:
-        if self._again:
-            key = self._again.popleft()
-        elif self._allowed:
+        if not self._waiting and self._allowed:
             self._allowed -= 1
-            key, self.next = (self.next, 0), self.next + 1
-        else:
-            raise StopIteration
-        spec = self._source.get(key[0]).spec
-        if key[0] not in self.tries:
-            self.tries[key[0]] = self._tries_of(spec)
-        return episode_of(spec, self._horizon(spec), key)
-
-    def parameters(self, episode: Episode) -> PlanParameters:
-        number, attempt = episode.key
-        return self.tries[number].parameters[attempt]
+            self.tries[self.next] = self._tries_of(self._source.get(self.next).spec)
+            self._waiting.append((self.next, 0))
+            self.next += 1
+        return super().__next__()
 
     def ended(self, trajectory: Trajectory) -> Trajectory:
-        """Note the end of a try, with the revisions that it took."""
-        number, attempt = trajectory.episode.key
-        again = self.tries[number].end(attempt, trajectory)
-        self._again.extend((number, n) for n in again)
-        if not trajectory.success and not again:
+        """Note the end of a try; it comes back with the revisions that it took."""
+        waiting = len(self._waiting)
+        ended = super().ended(trajectory)
+        if not trajectory.success and len(self._waiting) == waiting:
             self._allowed, self.given_up = self._allowed + 1, self.given_up + 1
-        return dataclasses.replace(trajectory, revisions=self.tries[number].revisions_of(attempt))
+        return ended
 
 
 def to_demonstration(trajectory: Trajectory, catalogue: Catalogue) -> Demonstration:

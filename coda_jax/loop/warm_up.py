@@ -18,8 +18,10 @@ from coda_jax.loop.rounds import critic, potentials
 from coda_jax.loop.rounds import training as round_training
 from coda_jax.loop.run import Run
 from coda_jax.scenes.generate import sample_spec
+from coda_jax.sim.compile import token_index
 from coda_jax.sim.demonstrate import demonstrate
 from coda_jax.sim.simulator import episode_of
+from coda_jax.sim.supervision.record import goal_met
 from coda_jax.sim.validity import check
 
 _HORIZON = 2  # control steps
@@ -39,6 +41,8 @@ def warm_up(run: Run) -> None:
         sim = parts.native_simulator(config, run.everything, parts.training_bucket(config, catalogue))
         trajectory = next(iter(demonstrate(sim, run.everything, [episode], parts.planner_of(config), parts.noise_of(config), 0)))
         policy, training = parts.policy_of(config), parts.training_of(config)
+        if policy.goals > 1:  # an inspector asks which of the goals was reached
+            goal_met(spec.task.goal, token_index(spec, run.everything), trajectory.views, 0)
         data = cloning.dataset(config, [demonstrations.to_demonstration(trajectory, run.everything)], run.encoder)
         state = clone.start(policy, training, data, config.seed)
         if cloning.NAME not in run.state.done:

@@ -117,3 +117,10 @@ def free_grasps(asset: Asset, x: float, y: float, yaw: float, bottom: float, oth
     """Grasps of an asset standing at (x, y) that the open hand can reach."""
     centre_z = bottom + asset.half_extent_m[2]
     return tuple(g for g in asset.grasps if grasp_is_free(g, x, y, yaw, centre_z, others))
+
+
+def grasps_among(name: str, asset: Asset, shapes: Mapping[str, Footprint]) -> tuple[Grasp, ...]:
+    """Grasps of one of the things that stand as ``shapes`` says, by id, that the open hand can reach."""
+    mine = shapes[name]
+    around = [s for n, s in shapes.items() if n != name and s.top > mine.bottom]
+    return free_grasps(asset, mine.x, mine.y, mine.yaw, mine.bottom, around)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from coda_jax.scenes import families
 from coda_jax.scenes.assets import Asset, Grasp
-from coda_jax.scenes.placement import REACH_RADIUS_M, REACH_X_M, REACH_Y_M, Footprint, footprint, free_grasps, gap
+from coda_jax.scenes.placement import REACH_RADIUS_M, REACH_X_M, REACH_Y_M, Footprint, footprint, gap, grasps_among
 from coda_jax.scenes.spec import Placement, SceneSpec, SpatialFactor
 
 HOME_JAW_RAD = 0.0  # direction in which the jaws close at the home posture, base frame
@@ -101,9 +101,7 @@ class Tabletop:
 
     def free_grasps(self, name: str) -> tuple[Grasp, ...]:
         """Grasps of an object that the open hand can reach."""
-        mine = self.shapes[name]
-        around = [s for n, s in self.shapes.items() if n != name and s.top > mine.bottom]
-        return free_grasps(self.assets[name], mine.x, mine.y, mine.yaw, mine.bottom, around)
+        return grasps_among(name, self.assets[name], self.shapes)
 
     def turn_needed(self, name: str, yaw_rad: float | None = None) -> float:
         """Smallest turn of the wrist from its home posture to one of the object's grasps, rad, 0 to pi/2; pi/2 without a grasp."""

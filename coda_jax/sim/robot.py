@@ -75,7 +75,26 @@ def forward_kinematics(robot: Robot, q: Any, xp: Any = np) -> tuple[Any, Any, An
     Returns:
       position [b, 3] m, rotation [b, 3, 3], Jacobian [b, 6, dof] (linear rows first, base frame).
     """
-    translations, rotations, tool_translation, tool_rotation = robot.frames
+    _, _, tool_translation, tool_rotation = robot.frames
+    position, rotation, axes, origins = joint_frames(robot, q, xp)
+    position = position + rotation @ xp.asarray(tool_translation, dtype=q.dtype)
+    rotation = rotation @ xp.asarray(tool_rotation, dtype=q.dtype)
+    axis = xp.stack(axes, axis=1)  # [b, dof, 3]
+    arm = position[:, None, :] - xp.stack(origins, axis=1)
+    jacobian = xp.concatenate([xp.swapaxes(xp.cross(axis, arm), 1, 2), xp.swapaxes(axis, 1, 2)], axis=1)
+    return position, rotation, jacobian
+
+
+def joint_frames(robot: Robot, q: Any, xp: Any = np) -> tuple[Any, Any, list[Any], list[Any]]:
+    """The last link and every joint on the way to it.
+
+    Args:
+      q: [b, dof] joint angles, rad. xp: numpy or jax.numpy.
+
+    Returns:
+      position [b, 3] m and rotation [b, 3, 3] of the last link; axis [b, 3] and origin [b, 3] m of each joint, base frame.
+    """
+    translations, rotations, _, _ = robot.frames
     b = q.shape[0]
     rotation = xp.broadcast_to(xp.eye(3, dtype=q.dtype), (b, 3, 3))
     position = xp.zeros((b, 3), dtype=q.dtype)
@@ -88,9 +107,4 @@ def forward_kinematics(robot: Robot, q: Any, xp: Any = np) -> tuple[Any, Any, An
         c, s = xp.cos(q[:, i])[:, None], xp.sin(q[:, i])[:, None]
         x, y = rotation[:, :, 0], rotation[:, :, 1]
         rotation = xp.stack([c * x + s * y, c * y - s * x, rotation[:, :, 2]], axis=2)
-    position = position + rotation @ xp.asarray(tool_translation, dtype=q.dtype)
-    rotation = rotation @ xp.asarray(tool_rotation, dtype=q.dtype)
-    axis = xp.stack(axes, axis=1)  # [b, dof, 3]
-    arm = position[:, None, :] - xp.stack(origins, axis=1)
-    jacobian = xp.concatenate([xp.swapaxes(xp.cross(axis, arm), 1, 2), xp.swapaxes(axis, 1, 2)], axis=1)
-    return position, rotation, jacobian
+    return position, rotation, axes, origins

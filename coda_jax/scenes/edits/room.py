@@ -8,7 +8,7 @@ import itertools
 from coda_jax.scenes.at_start import true_at_start
 from coda_jax.scenes.families import Family, Step, family_of
 from coda_jax.scenes.families.steps import NoPlace, after
-from coda_jax.scenes.placement import closer_than, free_grasps, within_reach
+from coda_jax.scenes.placement import closer_than, grasps_among, within_reach
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.tabletop import Tabletop
 
@@ -45,9 +45,7 @@ def trouble(spec: SceneSpec) -> str | None:
 
 
 def _can_be_held(step: Step) -> bool:
-    mine, asset = step.shapes[step.goal.target], step.target
-    around = [s for n, s in step.shapes.items() if n != step.goal.target and s.top > mine.bottom]
-    return bool(free_grasps(asset, mine.x, mine.y, mine.yaw, mine.bottom, around))
+    return bool(grasps_among(step.goal.target, step.target, step.shapes))
 
 
 def _later_trouble(top: Tabletop, family: Family) -> str | None:

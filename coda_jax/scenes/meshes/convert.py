@@ -107,17 +107,6 @@ def _work(path: Path, up: str, longest_m: float | None, most: int) -> Converted:
     return Converted(tuple(made), sum(volumes), overlap(pieces, made))
 
 
-def _limit() -> None:
-    try:
-        import resource
-    except ModuleNotFoundError:  # no such limits on this system; the parent's clock is left
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-
-
 def _child(job: Sequence) -> dict:
     path, up, longest_m, most = job
     try:
@@ -129,5 +118,5 @@ def _child(job: Sequence) -> dict:
 
 
 if __name__ == "__main__":
-    _limit()
+    foreign.limit(MEMORY_BYTES, CPU_S)
     print(json.dumps(_child(json.loads(sys.stdin.read()))))

@@ -17,7 +17,7 @@ from coda_jax.scenes.families import Step, family_of, read_goals
 from coda_jax.scenes.families.articulated import hand_blocked
 from coda_jax.scenes.families.steps import after
 from coda_jax.scenes.fixes import Fix, first_move, fixed, inward, stands_clear
-from coda_jax.scenes.placement import footprint, free_grasps, gap
+from coda_jax.scenes.placement import footprint, gap, grasps_among
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.checks.record import Failure, ValiditySettings
 from coda_jax.sim.inverse import inverse_kinematics, top_down
@@ -93,8 +93,7 @@ def _joint_query(step: Step, target: Articulated, start: float) -> _Query:
 def _query(step: Step, places: list[tuple[float, float]], bottom: float) -> _Query:
     goal, target, shapes = step.goal, step.target, step.shapes
     mine = shapes[goal.target]
-    others = [s for n, s in shapes.items() if n != goal.target and s.top > mine.bottom]
-    grasps = free_grasps(target, mine.x, mine.y, mine.yaw, mine.bottom, others)
+    grasps = grasps_among(goal.target, target, shapes)
     where = f"at ({mine.x:.2f}, {mine.y:.2f})"
     if not grasps:
         around = [n for n, s in shapes.items() if n != goal.target and s.top > mine.bottom and gap(s, mine) < 0.06]

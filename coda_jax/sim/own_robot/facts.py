@@ -179,19 +179,8 @@ def _compiled(job: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _limit() -> None:
-    try:
-        import resource
-    except ModuleNotFoundError:  # no such limits on this system; the parent's clock is left
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-
-
 if __name__ == "__main__":
-    _limit()
+    foreign.limit(MEMORY_BYTES, CPU_S)
     try:
         answer = _compiled(json.loads(sys.stdin.read()))
     except (ValueError, MemoryError, RuntimeError) as error:

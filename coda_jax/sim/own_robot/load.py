@@ -18,7 +18,7 @@ from coda_jax.sim.own_robot.parts import Assembly, assemble
 from coda_jax.sim.own_robot.record import check_name, files_of
 from coda_jax.sim.own_robot.text import Source, read
 from coda_jax.sim.panda import STIFFNESS
-from coda_jax.sim.robot import START_M, Matrix, Robot, Vector, forward_kinematics
+from coda_jax.sim.robot import START_M, Matrix, Robot, Vector, forward_kinematics, joint_frames
 
 LEAST_REACH = 0.6  # share of the work area; half of the grid is low, half is high
 _START_ERROR = 1e-5  # m and rad
@@ -133,20 +133,6 @@ def _started(robot: Robot) -> Robot:
     return robot
 
 
-def _heights(robot: Robot, q: np.ndarray) -> np.ndarray:
-    """[n, dof] heights of the joints above the table, m."""
-    translations, rotations, _, _ = robot.frames
-    position, rotation = np.zeros((len(q), 3)), np.tile(np.eye(3), (len(q), 1, 1))
-    heights = np.zeros(q.shape)
-    for i, (c, s) in enumerate(zip(np.cos(q.T), np.sin(q.T), strict=True)):
-        position = position + rotation @ translations[i]
-        rotation = rotation @ rotations[i]
-        x, y, z = np.moveaxis(rotation, 2, 0)
-        rotation = np.stack([c[:, None] * x + s[:, None] * y, c[:, None] * y - s[:, None] * x, z], axis=2)
-        heights[:, i] = position[:, 2]
-    return heights
-
-
 def _tuple(values: np.ndarray) -> Vector:
     return tuple(float(v) for v in values)
 
@@ -195,5 +181,6 @@ def reach_share(robot: Robot) -> float:
     yaws = np.array([0.0, np.pi / 2, np.pi, -np.pi / 2])
     points = np.repeat(np.array(places), len(yaws), axis=0)
     q, off, turned = inverse_kinematics(robot, points, top_down(np.tile(yaws, len(places))))
-    free = _heights(robot, q).min(axis=1) > _LOWEST_M
+    heights = np.stack(joint_frames(robot, q)[3], axis=1)[:, :, 2]
+    free = heights.min(axis=1) > _LOWEST_M
     return float(((off < 0.005) & (turned < 0.05) & free).reshape(-1, len(yaws)).any(1).mean())

@@ -16,44 +16,44 @@ from coda_jax.sim.supervision.scene_tries import SceneTries
 
 
 class Tries:
-    """Episodes for ``demonstrate``; more come in as the tries of a scene end. Keys are (first + number of the scene, number of the try).
+    """Episodes for ``demonstrate``; more come in as the tries of a scene end. Keys are (number of the scene, number of the try).
 
-    done: keys of those that need not run again.
+    tries: of each scene, by its number, from ``first`` on. done: keys of those that need not run again.
     """
 
     def __init__(self, scenes: Sequence[SceneTries], horizon: Callable[[SceneSpec], int], first: int = 0):
-        self._scenes, self._horizon, self._first = scenes, horizon, first
+        self.tries, self._horizon = dict(enumerate(scenes, first)), horizon
         self.done: set[tuple[int, int]] = set()
         most = max((len(s.parameters) for s in scenes), default=0)
-        self._waiting = collections.deque((i, r) for r in range(most) for i, s in enumerate(scenes) if r < len(s.parameters))
+        self._waiting = collections.deque((i, r) for r in range(most) for i, s in self.tries.items() if r < len(s.parameters))
 
     def __iter__(self) -> Iterator[Episode]:
         return self
 
     def __next__(self) -> Episode:
         while self._waiting:
-            scene, number = self._waiting.popleft()
-            if (key := (self._first + scene, number)) not in self.done:
+            if (key := self._waiting.popleft()) not in self.done:
                 return self.episode(key)
         raise StopIteration
 
     def episode(self, key: tuple[int, int]) -> Episode:
-        spec = self._scenes[key[0] - self._first].spec
+        spec = self.tries[key[0]].spec
         return episode_of(spec, self._horizon(spec), key)
 
     def parameters(self, episode: Episode) -> PlanParameters:
         """Of the plan of an episode."""
-        return self._scenes[episode.key[0] - self._first].parameters[episode.key[1]]
+        scene, number = episode.key
+        return self.tries[scene].parameters[number]
 
     def asks_for(self, trajectory: Trajectory) -> bool:
         """Whether a stored try is the one that would be made: of a number that was given out, with the same parameters."""
-        scene, number = trajectory.episode.key[0] - self._first, trajectory.episode.key[1]
-        return trajectory.parameters in self._scenes[scene].parameters[number : number + 1]
+        scene, number = trajectory.episode.key
+        return trajectory.parameters in self.tries[scene].parameters[number : number + 1]
 
     def ended(self, trajectory: Trajectory) -> Trajectory:
         """Note the end of a try; it comes back with the revisions that it took."""
-        scene, number = trajectory.episode.key[0] - self._first, trajectory.episode.key[1]
-        own = self._scenes[scene]
+        scene, number = trajectory.episode.key
+        own = self.tries[scene]
         self._waiting.extend((scene, n) for n in own.end(number, trajectory))
         return dataclasses.replace(trajectory, revisions=own.revisions_of(number))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 
 import jax
 import numpy as np
@@ -15,7 +16,7 @@ from coda_jax.sim.compile import scene_assets, token_index
 from coda_jax.sim.demonstrate import Trajectory
 from coda_jax.sim.plan import is_ball, measured_step, rolls
 from coda_jax.sim.state import rotation_matrices
-from coda_jax.types import ARTICULATED_TOKEN, CONTROL_HZ, FREE_SLOTS, TABLE
+from coda_jax.types import ARTICULATED_TOKEN, CONTROL_HZ, FREE_SLOTS, TABLE, WorldView
 
 HANDLING = ("grasp", "carry", "lower", "move", "release", "retreat")
 PLACE = 4  # column of the predicates: nu, then the phases approach, grasp, transport, place, release
@@ -138,6 +139,11 @@ class Record:
         if len(self.goals) == 1:
             return bool(self.trajectory.predicates[max(moment - 1, 0), PLACE] > 0.5)
         parts = [part for part in self.spec.task.goal.args if isinstance(part, expressions.Expr)]
-        table = expressions.stack([expressions.encode([parts[number]], self.index)])
-        now = jax.tree.map(lambda leaf: np.asarray(leaf)[moment : moment + 1], self.views)
-        return bool(np.asarray(expressions.evaluate(table, now))[0, 0] > 0.5)
+        return goal_met(parts[number], self.index, self.views, moment)
+
+
+def goal_met(goal: expressions.Expr, index: Mapping[str, int], views: WorldView, moment: int) -> bool:
+    """Whether a goal holds at one moment of views [t + 1, ...]; ``index`` has the token of each id. One executable for every goal."""
+    table = expressions.stack([expressions.encode([goal], index)])
+    now = jax.tree.map(lambda leaf: np.asarray(leaf)[moment : moment + 1], views)
+    return bool(np.asarray(expressions.evaluate(table, now))[0, 0] > 0.5)
