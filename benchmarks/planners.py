@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import collections
 import json
-import re
 import sys
 import time
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 from absl import app, flags
 
+from benchmarks.planner_tables import family_of_row, tables
 from coda_jax import config as settings
 from coda_jax import runtime
 
@@ -37,8 +37,6 @@ _NOISE = flags.DEFINE_bool("noise", False, "Disturb executed actions as for demo
 _CONTROL = flags.DEFINE_bool("control", True, "Also measure plain repeats; without noise a repeat is what it was, so only with it.")
 _OUT = flags.DEFINE_string("out", "", "File of JSON lines that results are appended to; standard output if left out.")
 _TABLES = flags.DEFINE_string("tables", "", "Print tables of this file and do nothing else.")
-
-_EASY = 0.95  # categories that are solved at the first try more often are counted together
 
 
 def edited(spec: Any, seed: int, catalogue: Any, count: int) -> Any:
@@ -125,67 +123,6 @@ def _setting() -> dict[str, Any]:
     return {name: flag.value for name, flag in flags_.items()}
 
 
-def tables(rows: list[dict[str, Any]]) -> str:
-    """Markdown tables of rows: success, several demonstrations of a scene, speed; failures and categories of each family over all of
-    its rows of one demonstration a scene."""
-    one, several = ([r for r in rows if (r["each"] > 1) == many] for many in (False, True))
-    lines = ["| family | edits | noise | valid | first try | supervised | plain repeats |", "|---|---|---|---|---|---|---|"]
-    for row in one:
-        s, n = row["supervised"], row["valid"]
-        plain = _share(row["plain"]["solved"], n) if "plain" in row else "not measured" if row["noise"] else "as the first try"
-        noise = "yes" if row["noise"] else "no"
-        found = f"{n}/{row['drawn']} | {_share(s['first'], n)} | {_share(s['solved'], n)} | {plain}"
-        lines.append(f"| `{_family(row)}` | {row['edits']} | {noise} | {found} |")
-    if several:
-        lines += ["", "| family | asked of a scene | scenes that give all | that give one |", "|---|---|---|---|"]
-    for row in several:
-        s, n = row["supervised"], row["valid"]
-        lines.append(f"| `{_family(row)}` | {row['each']} | {_share(s['all'], n)} | {_share(s['solved'], n)} |")
-    families = list(dict.fromkeys(map(_family, one)))
-    lines += ["", "| family | demonstrations a CPU minute | control steps of one |", "|---|---|---|"]
-    for family in families:
-        own = [r["supervised"] for r in rows if _family(r) == family]
-        ranges = (f"{min(s[k] for s in own):.0f} .. {max(s[k] for s in own):.0f}" for k in ("a_cpu_minute", "steps"))
-        lines.append(f"| `{family}` | {' | '.join(ranges)} |")
-    lines += ["", "| family | causes of failed first tries | remarks on failed tries |", "|---|---|---|"]
-    for family in families:
-        causes, remarks = collections.Counter(), collections.Counter()
-        for row in (r for r in one if _family(r) == family):
-            remarks.update(row["supervised"]["remarks"])
-            for cause, n in row["supervised"]["causes"].items():
-                causes[_without_names(cause)] += n
-        listed = (", ".join(f"{k} {n}" for k, n in counts.most_common()) or "none" for counts in (causes, remarks))
-        lines.append(f"| `{family}` | {' | '.join(listed)} |")
-    lines += ["", f"| family | below {100 * _EASY:.0f} % at the first try: solved by it, supervised | the others |", "|---|---|---|"]
-    for family in families:
-        counts: dict[str, np.ndarray] = {}
-        for row in (r for r in one if _family(r) == family):
-            for category, found in row["supervised"]["by_category"].items():
-                counts[category] = counts.get(category, np.zeros(3, int)) + found
-        shares = {c: k / n for c, (k, _, n) in counts.items()}
-        hard = sorted((c for c in counts if shares[c] < _EASY), key=lambda c: (shares[c], c))
-        others = sum((counts[c] for c in counts if c not in hard), np.zeros(3, int))
-        shown = "; ".join("{}: {}, {} of {}".format(c, *counts[c]) for c in hard) or "none"
-        lines.append(f"| `{family}` | {shown} | {len(counts) - len(hard)} categories: {others[0]}, {others[1]} of {others[2]} |")
-    return "\n".join(lines)
-
-
-def _family(row: dict[str, Any]) -> str:
-    return row["name"].removeprefix("planner.")
-
-
-def _share(k: int, n: int) -> str:
-    from coda_jax.evaluation.statistics import wilson
-
-    low, high = wilson(k, n)
-    return f"{k}/{n} = {100 * k / n:.1f} % ({100 * low:.1f} .. {100 * high:.1f})"
-
-
-def _without_names(cause: str) -> str:
-    """A cause without what to do, and "a thing" for ids, so that causes can be counted."""
-    return re.sub(r"\b[a-z]+(_[a-z]+)*_\d+\b", "a thing", cause.split(":")[0])
-
-
 def _rows(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(path).read_text().splitlines()] if path and Path(path).exists() else []
 
@@ -199,7 +136,7 @@ def main(argv: list[str]) -> None:
     from coda_jax.scenes import families
 
     wanted = _setting()
-    done = {_family(r) for r in _rows(_OUT.value) if {k: r[k] for k in wanted} == wanted and ("plain" in r or not _controlled())}
+    done = {family_of_row(r) for r in _rows(_OUT.value) if {k: r[k] for k in wanted} == wanted and ("plain" in r or not _controlled())}
     for family in _FAMILIES.value or families.names():
         if family in done:
             continue

@@ -255,6 +255,8 @@ def dispatch(command: Command) -> int:
     from coda_jax.loop import workdir as folders
 
     mode, workdir, config = command.mode, command.workdir, command.config
+    if mode == "view" and config is None and workdir is not None and (workdir / folders.CONFIG_FILE).exists():
+        config = folders.read_config(workdir)  # its robot, its own assets and families
     own_assets.add(config)
     if mode == "run":
         assert workdir is not None and config is not None
@@ -324,7 +326,7 @@ def dispatch(command: Command) -> int:
             return DONE
         from coda_jax.loop import view
 
-        view.run(command.config or settings.default(), command.program, command.suite, command.index, command.output, workdir)
+        view.run(config or settings.default(), command.program, command.suite, command.index, command.output, workdir)
         return DONE
     if mode == "check":
         assert command.program is not None

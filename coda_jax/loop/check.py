@@ -6,14 +6,13 @@ Scenes: sandbox, refusal of held-out content, physics. Generation programs: sand
 from __future__ import annotations
 
 import json
-import os
 import re
-import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from coda_jax import config as settings
+from coda_jax.foreign import read_plain
 from coda_jax.loop import parts
 from coda_jax.loop.check_training import TrainingCheck
 from coda_jax.loop.mending import Checked, checked
@@ -53,13 +52,9 @@ def read_program(path: Path, most_bytes: int) -> str:
       ProgramError: it is no plain file or larger than ``most_bytes``, cannot be read, or is no UTF-8.
     """
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait for its writer
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise ProgramError(ErrorKind.TEXT, "it is no plain file: save the program as one")
-            raw = file.read(most_bytes + 1)
+        raw = read_plain(path, most_bytes)
     except OSError as error:
-        raise ProgramError(ErrorKind.TEXT, f"the file cannot be read: {error.strerror}") from None
+        raise ProgramError(ErrorKind.TEXT, f"the file cannot be read: {error.strerror}: save the program as a plain file") from None
     if len(raw) > most_bytes:
         raise ProgramError(ErrorKind.TEXT, f"the file is larger than {most_bytes} bytes: write a shorter program")
     try:
@@ -150,6 +145,7 @@ def verdicts(files: Sequence[Path], config: settings.Config) -> Iterator[dict[st
 
 def run(config: settings.Config, path: Path) -> bool:
     """Check every program below ``path`` and print one JSON object a line; True if none was refused."""
+    parts.own_families(config)
     accepted = True
     for row in verdicts(program_files(path), config):
         accepted &= row["accepted"]

@@ -28,6 +28,7 @@ def run(config: settings.Config, workdir: Path, dry_run: bool) -> None:
     """
     with parts.mendable():
         parts.own_families(config)
+        parts.robot_of(config)  # one that cannot be used is refused before any work, and by a dry run too
         evaluation.chosen_scenes(config)
         weights_folder()
         starting_memory.check(config, workdir)

@@ -64,7 +64,8 @@ def freeze(config: settings.Config, family: str, split: str, start: int, folder:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m coda_jax.loop.freeze_suites", description="Freeze the evaluation suites of a split.")
-    parser.add_argument("--family", choices=settings.FAMILIES, default=settings.FAMILIES[0])
+    parser.add_argument("--family", default=settings.FAMILIES[0], help=f"one of {', '.join(settings.FAMILIES)}, or of your own")
+    parser.add_argument("--own_families", default="", help="modules, separated by commas, that register families of your own")
     parser.add_argument("--split", choices=("validation", "test"), required=True)
     parser.add_argument("--start", type=int, default=0, help="number of the first candidate")
     parser.add_argument("--count", type=int, default=0, help="scenes per suite; 0: 50 for validation, 100 for test")
@@ -74,13 +75,16 @@ def main(arguments: list[str]) -> int:
     )
     options = parser.parse_args(arguments)
     runtime.setup()
-    from coda_jax.loop.parts import mendable
+    from coda_jax.loop import parts
     from coda_jax.scenes.suites import SIZES
 
     try:
-        with mendable():
+        with parts.mendable():
             count = options.count or SIZES[options.split]
             config = settings.default()
+            config.family, config.own_families = options.family, options.own_families
+            settings.validate(config)
+            parts.own_families(config)
             fair = freeze(config, options.family, options.split, options.start, options.folder, count, options.new_version)
     except runtime.InputError as error:
         print(f"error: {error}", file=sys.stderr)

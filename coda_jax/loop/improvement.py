@@ -32,6 +32,7 @@ from coda_jax.learning.encoders.minilm import TEXT_DIM, TextEncoder
 from coda_jax.learning.experience import Experience
 from coda_jax.learning.policies.base import Params
 from coda_jax.learning.records import EpisodeRecord, Labels, labelled_rows
+from coda_jax.loop import parts
 from coda_jax.programs.training import values as program_values
 from coda_jax.programs.training.binding import Scene
 from coda_jax.programs.training.code import code
@@ -42,7 +43,7 @@ BINS = 10  # of the calibration curve
 
 
 def critic_of(config: settings.Config) -> Critic:
-    chosen, policy = config.critic, config.policy
+    chosen, policy = config.critic, parts.policy_of(config)
     support = Support(chosen.projection, chosen.low, chosen.high, chosen.bins, chosen.margin, chosen.smoothing)
     return Critic(
         support=support,

@@ -143,6 +143,9 @@ def own_families(config: settings.Config) -> None:
             importlib.import_module(module)
         except ImportError as error:
             raise InputError(f"config.own_families: {module} cannot be imported ({error}); give a module that Python finds") from error
+        except (Exception, SystemExit) as error:  # the user's own text runs here
+            kind = type(error).__name__
+            raise InputError(f"config.own_families: {module} fails when it is imported ({kind}: {error}); mend it") from error
     if missing := [name for name in settings.families(config) if name not in families.names()]:
         raise InputError(f'config.family is "{missing[0]}", which no module registers; registered are: {", ".join(families.names())}')
 

@@ -58,6 +58,8 @@ def run(folder: Path, episode_id: int, output: Path | None) -> None:
       InputError: as ``find``, or the file cannot be written.
     """
     config = folders.read_config(folder)
+    folders.check_robot(folder, config)
+    parts.own_families(config)
     episode, outcome = find(folder, episode_id)
     spec, catalogue = outcome.trial.spec, Catalogue.all()
     bucket = parts.training_bucket(config, Catalogue("train"))

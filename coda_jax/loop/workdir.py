@@ -99,12 +99,21 @@ def check(workdir: Path, config: settings.Config, free: tuple[str, ...] = ()) ->
         raise InputError(
             f"{workdir} belongs to another configuration (stored -> given):\n  {shown}\nChoose another --workdir, or set these back"
         )
+    _check_robot(workdir, stored, config)
+    return True
+
+
+def _check_robot(workdir: Path, stored: dict[str, Any], config: settings.Config) -> None:
     if stored.get("robot") != robot_fingerprint(config):
         raise InputError(
             f"{workdir} belongs to another robot: {config.robot} or its model has changed since; restore the files, or choose another "
             "--workdir"
         )
-    return True
+
+
+def check_robot(workdir: Path, config: settings.Config) -> None:
+    """Raises InputError where the robot of a run's configuration is no longer the one that acted in it."""
+    _check_robot(workdir, _read(workdir), config)
 
 
 def robot_fingerprint(config: settings.Config) -> str | None:
@@ -116,7 +125,7 @@ def robot_fingerprint(config: settings.Config) -> str | None:
     if config.robot == settings.ROBOT:
         return None
     try:
-        return record.fingerprint(Path(config.robot))
+        return record.fingerprint(Path(config.robot).resolve())
     except RobotError as error:
         raise InputError(f"config.robot: {error}") from error
 

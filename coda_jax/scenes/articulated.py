@@ -7,6 +7,7 @@ its whole way from closed to open, so that a gap to that box leaves room for the
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 
@@ -116,6 +117,7 @@ class Articulated(Asset):
         return _vector(a + r for a, r in zip(self.link.anchor_m, _rotated(self.link_turn(value), away), strict=True))
 
 
+@functools.lru_cache(maxsize=4096)  # a scene is looked at from many places that its things are not changed by
 def made(asset: Asset, attributes: ObjectAttributes) -> Asset:
     """An asset as a scene makes it: scaled, and an articulated one with the handle and travel that the scene states."""
     asset = asset.scaled(attributes.scale)

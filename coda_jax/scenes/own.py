@@ -14,6 +14,7 @@ import pydantic
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
+from coda_jax.foreign import read_plain
 from coda_jax.scenes.assets import SHAPES, Asset
 from coda_jax.scenes.catalogue import CATEGORIES, register
 from coda_jax.scenes.language import COLOURS
@@ -145,11 +146,13 @@ def read(path: Path) -> OwnAsset:
       OwnAssetError: see ``from_json``; the file is missing or too large.
     """
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise OwnAssetError(f"{path} is larger than {MAX_BYTES // 1024} KiB: it is no record of an asset")
-        return from_json(path.read_bytes())
+        content = read_plain(path, MAX_BYTES)
     except OSError as error:
         raise OwnAssetError(f"{path} cannot be read: {error.strerror}") from error
+    if len(content) > MAX_BYTES:
+        raise OwnAssetError(f"{path} is larger than {MAX_BYTES // 1024} KiB: it is no record of an asset")
+    try:
+        return from_json(content)
     except OwnAssetError as error:
         raise OwnAssetError(f"{path}: {error}") from error
 

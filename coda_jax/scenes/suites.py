@@ -66,9 +66,27 @@ def _manifest(folder: Traversable) -> dict:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         if manifest["format"] != _FORMAT or not isinstance(manifest["files"], dict):
             raise ValueError(f"format {manifest['format']!r}")
-    except (KeyError, TypeError, ValueError) as error:
+        for name, entry in manifest["files"].items():
+            _check_entry(name, entry)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise SuiteError(f"{path} is not a manifest of format {_FORMAT} ({error}): restore it, or freeze the suites again") from error
     return manifest
+
+
+def _check_entry(name: str, entry: dict) -> None:
+    ids, version = entry["scene_ids"], entry.get("version", 1)
+    texts = [entry["sha256"], entry["catalogue_hash"], *ids] if isinstance(ids, list) else [ids]
+    if not (isinstance(ids, list) and all(isinstance(t, str) for t in texts) and type(version) is int and "catalogue_version" in entry):
+        raise ValueError(f"the entry of {name} is damaged")
+
+
+def _scenes_of(name: str, content: bytes) -> Iterator[SceneSpec]:
+    """The scenes of a suite's file, one a line. Raises SuiteError for a line that holds none."""
+    for number, line in enumerate(content.splitlines(), 1):
+        try:
+            yield from_json(line)
+        except ValueError:  # pydantic's says it in several lines
+            raise SuiteError(f"{name}, line {number}, holds no scene of this version: restore the file") from None
 
 
 def version_of(folder: Traversable, family: str, suite: str, split: str) -> int:
@@ -157,7 +175,9 @@ def load(family: str, suite: str, split: str = "test", folder: Traversable | Non
     content = (folder / name).read_bytes()
     if (found := hashlib.sha256(content).hexdigest()) != entry["sha256"]:
         raise SuiteError(f"{name} was changed after freezing (sha256 {found[:12]}..., frozen {entry['sha256'][:12]}...): restore the file")
-    specs = tuple(from_json(line) for line in content.splitlines())
+    specs = tuple(_scenes_of(name, content))
+    if len(specs) != len(entry["scene_ids"]):
+        raise SuiteError(f"{name} holds {len(specs)} scenes and the manifest {len(entry['scene_ids'])}: restore both files")
     for line, (spec, frozen) in enumerate(zip(specs, entry["scene_ids"], strict=True), 1):
         if spec.scene_id != frozen:
             raise SuiteError(
@@ -182,14 +202,14 @@ def frozen_specs(folder: Traversable | None = None) -> Iterator[tuple[str, Scene
     """(file name, scene) of every frozen scene, whatever the catalogue: what is held out stays held out.
 
     Raises:
-      SuiteError: a damaged manifest, or a file of it that is missing.
+      SuiteError: a damaged manifest, or a file of it that is missing or damaged.
     """
     folder = _package_data() if folder is None else folder
     for name in _manifest(folder)["files"]:
         if not (folder / name).is_file():
             raise SuiteError(f"{name} of the manifest is not in {folder}: restore the file")
-        for line in (folder / name).read_bytes().splitlines():
-            yield name, from_json(line)
+        for spec in _scenes_of(name, (folder / name).read_bytes()):
+            yield name, spec
 
 
 @functools.cache

@@ -184,9 +184,8 @@ def _with_places(spec: SceneSpec, shifts: Mapping[str, tuple[float, float, float
         if p.object in shifts:
             dx, dy, dz, turn = shifts[p.object]
             x, y, z = p.pos_m
-            p = dataclasses.replace(
-                p, pos_m=(round(x + dx, 6), round(y + dy, 6), round(z + dz, 6)), yaw_rad=round(_full_turn(p.yaw_rad + turn), 6)
-            )
+            yaw = round(_full_turn(p.yaw_rad + turn), 6) if turn else p.yaw_rad  # a move leaves what is not its own
+            p = dataclasses.replace(p, pos_m=(round(x + dx, 6), round(y + dy, 6), round(z + dz, 6)), yaw_rad=yaw)
         places.append(p)
     return dataclasses.replace(spec, spatial=SpatialFactor(spec.spatial.layout, tuple(places)))
 

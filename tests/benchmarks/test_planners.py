@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.planners import tables
+from benchmarks.planner_tables import tables
 
 
 def row(family, solved, each=1, plain=None, causes=None, categories=None):

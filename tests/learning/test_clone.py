@@ -143,7 +143,7 @@ def accuracy(policy, params, encode, pairs, supports, target_pairs=None):
             demo = dataclasses.replace(demo, names=names, instruction=demo.instruction.replace(f"the {old}", f"the {new}", 1))
         demos.append(demo)
     batch = dataset.gather(dataset.build(demos, encode), jnp.arange(200) * 12, 8)
-    right = np.asarray(_named(params, batch.obs) == batch.roles).mean(0)
+    right = np.asarray(_named(params, batch.obs) == batch.roles[:, : grounding.NAMED_HEADS]).mean(0)
     chunk = policy.sample(params, batch.obs, jax.random.key(0), 1)[:, 0]
     return right, float(jnp.abs(chunk[:, 0, :3] - batch.actions[:, 0, :3]).mean())
 

@@ -79,7 +79,7 @@ def test_actions_go_on_as_the_episode_did_and_then_hold_still():
     assert np.array_equal(whole.actions[1, 6:, 6], own[[-1, -1], 6])
     batch = table.chunk_batch(whole, jnp.array([1]))
     assert np.asarray(batch.mask[0]).tolist() == [True] * 4 + [False] * 4
-    assert np.array_equal(batch.roles, [[0, 6]])
+    assert np.array_equal(batch.roles, [[0, 6, 0, 6]])
 
 
 def test_words_belong_to_their_episodes():

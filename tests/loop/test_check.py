@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 
 import pytest
 
 from coda_jax import config as settings
 from coda_jax.loop import check
 from coda_jax.loop.check_training import proof
+from coda_jax.scenes.families import unregister
 
 GOOD = """result = scene(
     instruction="put the red mug on the plate",
@@ -145,3 +147,21 @@ def test_settings_of_the_critic_reach_the_certificate(config):
         assert row["holds"] and row["deviation"] < 1e-12
         found.append((row["lowest"], row["highest"]))
     assert len(set(found)) == 4
+
+
+def test_programs_of_a_family_of_ones_own(repository, tmp_path, monkeypatch, capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", (repository / "docs" / "families.md").read_text(), re.S)
+    (tmp_path / "check_tasks.py").write_text(code.replace('"gather"', '"gather_checked"'))
+    monkeypatch.syspath_prepend(tmp_path)
+    config = settings.default()
+    config.sim.worlds, config.own_families, config.family = 1, "check_tasks", "gather_checked"
+    program = tmp_path / "scene.scene"
+    text = GOOD.replace("put the red mug on the plate", "bring the red mug over to the plate").replace("0.55, -0.1", "0.55, -0.2")
+    text = text.replace('category="plate", instance=1', 'category="can"').replace("plate", "can")
+    goal = 'family="gather_checked", goal=at_most(horizontal_distance("mug_1", "can_1"), 0.16)'
+    program.write_text(text.replace('goal=on("mug_1", "can_1")', goal))
+    try:
+        assert check.run(config, program)
+        assert json.loads(capsys.readouterr().out)["family"] == "gather_checked"
+    finally:
+        unregister("gather_checked")

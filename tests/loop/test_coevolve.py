@@ -421,7 +421,7 @@ def test_stored_demonstrations_are_fit_to_learn_from(config, whole):
 def test_a_planner_that_fails_stops_the_run(config, tmp_path):
     hopeless = small_config()
     hopeless.horizon.pick_place, hopeless.demos.count = 3, 70
-    with pytest.raises(InputError, match=r"the planner solved 0 of 64 scenes \(2\d\d times .*check config.planner"):
+    with pytest.raises(InputError, match=r"the planner solved 0 of 64 scenes \(\d+ times .*check config.planner"):
         coevolve.run(hopeless, tmp_path, dry_run=False)
 
 

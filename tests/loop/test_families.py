@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -89,4 +91,26 @@ def test_families_are_checked():
         parts.own_families(config)
     config.own_families = "json"
     with pytest.raises(InputError, match='"mine", which no module registers'):
+        parts.own_families(config)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("def broken(:", "SyntaxError"),
+        ("raise KeyError('boo')", "KeyError: 'boo'"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
+        ("from coda_jax.scenes.families import register\nregister(3)", "3 is no family"),
+    ],
+)
+def test_a_module_that_fails_is_bad_input(tmp_path, monkeypatch, text, says):
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"tasks_{zlib.crc32(text.encode())}"  # a module is imported once
+    (tmp_path / f"{name}.py").write_text(text)
+    config = settings.default()
+    config.own_families = name
+    with pytest.raises(InputError, match=f"{name} fails when it is imported .*{re.escape(says)}"):
+        parts.own_families(config)
+    config.own_families = "..tasks"
+    with pytest.raises(InputError, match="fails when it is imported"):
         parts.own_families(config)

@@ -135,6 +135,14 @@ def test_memory_keeps_what_was_changed():
     assert others == [Repair("mass_kg", "mug_1", 0.2, "kg"), Repair("instruction", "", 1.0, "words", None, "put it down"), None]
 
 
+def test_a_move_leaves_the_angle_as_it_was_written():
+    spec = careless("pick_place", 1)[0]
+    name = spec.object_ids[0]
+    places = tuple(dataclasses.replace(p, yaw_rad=5.5) if p.object == name else p for p in spec.spatial.placements)
+    spec = dataclasses.replace(spec, spatial=dataclasses.replace(spec.spatial, placements=places))
+    assert differences(spec, fixed(spec, Fix(name, "pos_m", (0.01, 0.0, 0.0)))) == {name: {"pos_m"}}
+
+
 def test_a_repair_that_takes_the_edit_back_makes_no_variant():
     base = Base(3, sample_spec(TRAIN, "pick_place", "id", "train", 3))
     target = Tabletop(base.spec).goal.target

@@ -8,11 +8,12 @@ import pytest
 from coda_jax import config as settings
 from coda_jax import main
 from coda_jax.evaluation.metrics import Tally, read_summary
-from coda_jax.loop import foreign_suites, parts
+from coda_jax.loop import foreign_suites, parts, view
 from coda_jax.loop import workdir as folders
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.bucket import Bucket
+from coda_jax.sim.own_robot.record import files_of
 from coda_jax.sim.panda import PANDA
 
 
@@ -61,9 +62,14 @@ def test_a_run_belongs_to_its_robot(record, tmp_path):
         folders.check(workdir, settings.default())
     model = record.with_suffix(".xml")
     model.write_text(model.read_text().replace('mass="8.3"', 'mass="8.4"'))
+    assert folders.check(workdir, config)  # what acts in this process was read before
+    files_of.cache_clear()  # as in another one
     with pytest.raises(InputError, match="belongs to another robot"):
         folders.check(workdir, config)
+    with pytest.raises(InputError, match="belongs to another robot"):
+        folders.check_robot(workdir, config)
     model.unlink()
+    files_of.cache_clear()
     with pytest.raises(InputError, match=r"config.robot: .* is no file"):
         folders.check(workdir, config)
 
@@ -87,8 +93,19 @@ def test_a_missing_record_is_bad_input(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text("from coda_jax.config import default as get_config\n")
     assert main.main(["--config=mine.py", "--config.robot=gone.json"]) == main.BAD_INPUT
-    assert "config.robot: gone.json is no file" in capsys.readouterr().err
+    assert f"config.robot: {tmp_path / 'gone.json'} is no file" in capsys.readouterr().err
     assert not (tmp_path / "runs" / "mine" / "config.json").exists()
+    assert main.main(["--config=mine.py", "--config.robot=gone.json", "--dry_run"]) == main.BAD_INPUT
+
+
+def test_a_picture_for_a_run_shows_its_robot(record, tmp_path, monkeypatch, capsys):
+    config, workdir, drawn = config_with(record), tmp_path / "run", []
+    with folders.open_run(workdir, config):
+        (workdir / "commits.jsonl").write_text("")
+    picture = view.films.picture
+    monkeypatch.setattr(view.films, "picture", lambda *a: drawn.append(a[2].name) or picture(*a))
+    assert main.main(["--mode=view", f"--workdir={workdir}"]) == main.DONE
+    assert drawn == ["six_joint_arm"] and list((workdir / "videos").iterdir())
 
 
 def test_how_many_scenes_of_the_suites_it_reaches(record):

@@ -82,3 +82,34 @@ def test_duplicates_are_refused_within_and_across_suites(tmp_path, specs):
     with pytest.raises(SuiteError, match=r"is in pick_place\.id\.validation"):
         write(tmp_path, "pick_place", "id", "test", specs[1:3])
     assert list(json.loads((tmp_path / "manifest.json").read_text())["files"]) == ["pick_place.id.validation.jsonl"]
+
+
+@pytest.mark.parametrize("content", [b"", b"null\n", b"[]\n", b"\xff\n", b"[" * 10_000, b'{"task": 1}\n'])
+def test_a_file_changed_together_with_its_manifest(tmp_path, specs, content):
+    path = write(tmp_path, "pick_place", "id", "validation", specs[:2])
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    path.write_bytes(content)
+    manifest["files"][path.name]["sha256"] = hashlib.sha256(content).hexdigest()
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(SuiteError, match="restore"):
+        load("pick_place", "id", "validation", tmp_path)
+    if content:
+        with pytest.raises(SuiteError, match="line 1, holds no scene"):
+            list(suites.frozen_specs(tmp_path))
+
+
+@pytest.mark.parametrize("change", [{"sha256": 1}, {"scene_ids": None}, {"scene_ids": [1]}, {"version": "2"}, {"catalogue_hash": None}])
+def test_a_damaged_entry_of_the_manifest(tmp_path, specs, change):
+    path = write(tmp_path, "pick_place", "id", "validation", specs[:2])
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    manifest["files"][path.name] |= change
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    for ask in (lambda: load("pick_place", "id", "validation", tmp_path), lambda: frozen_scenes(tmp_path)):
+        with pytest.raises(SuiteError, match="not a manifest of format 1"):
+            ask()
+
+
+def test_a_manifest_nested_too_deep(tmp_path):
+    (tmp_path / "manifest.json").write_text("[" * 100_000)
+    with pytest.raises(SuiteError, match="not a manifest"):
+        frozen_scenes(tmp_path)

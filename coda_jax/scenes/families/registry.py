@@ -19,8 +19,10 @@ def register(family: Family) -> Family:
     """Make a family known, under its name; the same one twice changes nothing.
 
     Raises:
-      ValueError: the name is taken or no name, or a template has no training phrasing.
+      ValueError: it is no family, the name is taken or no name, or a template has no training phrasing.
     """
+    if not isinstance(family, Family):
+        raise ValueError(f"{quote(family)} is no family: register an instance of a subclass of Family")
     if not re.fullmatch("[a-z][a-z_]{0,31}", family.name):
         raise ValueError(f"the family's name {quote(family.name)} must be 1 to 32 of a-z and _ and begin with a letter")
     if family.name in _FAMILIES and type(_FAMILIES[family.name]) is not type(family):

@@ -15,12 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
+from coda_jax import foreign
 from coda_jax.scenes.assets import Primitive
 from coda_jax.scenes.meshes.load import MeshError, read_bytes, read_triangles
 from coda_jax.scenes.meshes.primitives import fit, overlap
 
 MAX_PIECES = 6
 TIME_S, MEMORY_BYTES = 300, 6 * 2**30
+CPU_S = 8 * TIME_S  # of all its threads, so that it ends where its parent was killed
 # Rotations that bring the file's upward axis to +z.
 UP = {
     "z": np.eye(3),
@@ -63,9 +65,7 @@ def convert(path: Path, up: str = "z", longest_m: float | None = None, pieces: i
     read_bytes(path)  # what can be said without the child is said here
     job = json.dumps([str(path.resolve()), up, longest_m, pieces])
     try:
-        child = subprocess.run(
-            [sys.executable, "-m", "coda_jax.scenes.meshes.convert"], input=job, capture_output=True, text=True, timeout=TIME_S, check=False
-        )
+        child = foreign.run_module("coda_jax.scenes.meshes.convert", job, TIME_S)
     except subprocess.TimeoutExpired as error:
         raise MeshError(f"{path.name} took more than {TIME_S} s: simplify the mesh") from error
     try:
@@ -113,6 +113,7 @@ def _limit() -> None:
     except ModuleNotFoundError:  # no such limits on this system; the parent's clock is left
         return
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 

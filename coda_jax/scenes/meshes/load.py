@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from coda_jax.foreign import read_plain
+
 MAX_BYTES = 32 * 2**20
 MAX_VERTICES, MAX_FACES = 300_000, 300_000
 SUFFIXES = (".obj", ".glb")
@@ -32,13 +34,12 @@ def read_bytes(path: Path) -> bytes:
     if path.suffix.lower() not in SUFFIXES:
         raise MeshError(f"{path.name}: only {' and '.join(SUFFIXES)} files are read; export it as one of them (a .gltf as .glb)")
     try:
-        if (size := path.stat().st_size) > MAX_BYTES:
-            raise MeshError(
-                f"{path.name} has {size / 2**20:.0f} MiB, at most {MAX_BYTES / 2**20:.0f}: simplify the mesh, leave textures out"
-            )
-        return path.read_bytes()
+        content = read_plain(path, MAX_BYTES)
     except OSError as error:
         raise MeshError(f"{path} cannot be read: {error.strerror}") from error
+    if len(content) > MAX_BYTES:
+        raise MeshError(f"{path.name} has more than {MAX_BYTES / 2**20:.0f} MiB: simplify the mesh, leave textures out")
+    return content
 
 
 def read_triangles(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:

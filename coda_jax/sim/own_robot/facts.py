@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from coda_jax import foreign
 from coda_jax.sim.own_robot.errors import RobotError
 from coda_jax.sim.own_robot.text import Source
 
 TIME_S, MEMORY_BYTES = 60, 6 * 2**30
+CPU_S = 4 * TIME_S  # of all its threads, so that it ends where its parent was killed
 _MODULE = "coda_jax.sim.own_robot.facts"
 
 
@@ -92,7 +94,7 @@ def facts_of(source: Source) -> Facts:
     files = {k: base64.b64encode(v).decode() for k, v in source.files.items()}
     job = json.dumps({"xml": source.xml, "files": files})
     try:
-        child = subprocess.run([sys.executable, "-m", _MODULE], input=job, capture_output=True, text=True, timeout=TIME_S, check=False)
+        child = foreign.run_module(_MODULE, job, TIME_S)
     except subprocess.TimeoutExpired as error:
         raise RobotError(f"MuJoCo takes more than {TIME_S} s: simplify the meshes") from error
     try:
@@ -183,6 +185,7 @@ def _limit() -> None:
     except ModuleNotFoundError:  # no such limits on this system; the parent's clock is left
         return
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 

@@ -15,8 +15,8 @@ from coda_jax.sim.own_robot.errors import RobotError, shown
 from coda_jax.sim.own_robot.facts import facts_of
 from coda_jax.sim.own_robot.hand import Hand, hand_of
 from coda_jax.sim.own_robot.parts import Assembly, assemble
-from coda_jax.sim.own_robot.record import check_name, read_record
-from coda_jax.sim.own_robot.text import read
+from coda_jax.sim.own_robot.record import check_name, files_of
+from coda_jax.sim.own_robot.text import Source, read
 from coda_jax.sim.panda import STIFFNESS
 from coda_jax.sim.robot import START_M, Matrix, Robot, Vector, forward_kinematics
 
@@ -24,6 +24,7 @@ LEAST_REACH = 0.6  # share of the work area; half of the grid is low, half is hi
 _START_ERROR = 1e-5  # m and rad
 _LOWEST_M = 0.03  # of a joint above the table
 _STIFFNESS = (10.0, 1e5)
+_PLAY_RAD = 0.01  # by which a home posture may be outside the limits
 
 
 def robot_of(path: Path) -> Robot:
@@ -32,9 +33,9 @@ def robot_of(path: Path) -> Robot:
     Raises:
       RobotError: the record or the model cannot be used.
     """
-    record = read_record(path)
-    return robot_from_mjcf(
-        path.parent / record.mjcf, grip_site=record.grip_site, hand_body=record.hand_body, fingers=record.fingers, home=record.home,
+    record, source = files_of(path.resolve())
+    return _loaded(
+        source, record.mjcf, grip_site=record.grip_site, hand_body=record.hand_body, fingers=record.fingers, home=record.home,
         stiffness=record.stiffness, name=path.stem,
     )  # fmt: skip
 
@@ -64,12 +65,27 @@ def robot_from_mjcf(
     """
     name = path.stem if name is None else name
     check_name(name)
-    source = read(path)
+    return _loaded(
+        read(path), path.name, grip_site=grip_site, hand_body=hand_body, fingers=fingers, home=home, stiffness=stiffness, name=name
+    )
+
+
+def _loaded(
+    source: Source,
+    file: str,
+    *,
+    grip_site: str,
+    hand_body: str,
+    fingers: tuple[str, str],
+    home: Sequence[float] | str,
+    stiffness: Sequence[float] | None,
+    name: str,
+) -> Robot:
     try:
         made = assemble(facts_of(source), source.couplings, grip_site, hand_body, fingers)
         return _started(described(name, made, hand_of(made), home, stiffness))
     except RobotError as error:
-        raise RobotError(f"{path.name}: {error}") from error
+        raise RobotError(f"{file}: {error}") from error
 
 
 def described(name: str, made: Assembly, hand: Hand, home: Sequence[float] | str, stiffness: Sequence[float] | None) -> Robot:
@@ -83,11 +99,18 @@ def described(name: str, made: Assembly, hand: Hand, home: Sequence[float] | str
     gains = STIFFNESS[: len(joints)].tolist() if stiffness is None else [float(v) for v in stiffness]
     if len(gains) != len(joints) or not all(_STIFFNESS[0] <= v <= _STIFFNESS[1] for v in gains):
         raise RobotError(f"stiffness has {len(gains)} values: give {len(joints)}, each of {_STIFFNESS[0]:g} to {_STIFFNESS[1]:g} N m/rad")
+    posture = _posture(made, home, zero)
+    for joint, angle in zip(joints, posture, strict=True):
+        if not joint.low - _PLAY_RAD <= angle <= joint.high + _PLAY_RAD:
+            raise RobotError(
+                f"home turns joint {shown(joint.name)} to {angle + joint.zero:.5g} rad, beyond its {joint.low + joint.zero:.3g} to "
+                f"{joint.high + joint.zero:.3g}: give angles in rad that it allows"
+            )
     origins, rotations = write.frames_of(made)
     before, turned = np.concatenate([np.zeros((1, 3)), origins[:-1]]), np.concatenate([np.eye(3)[None], rotations[:-1]])
     return Robot(
         name=name,
-        home_rad=_tuple(np.clip(_posture(made, home, zero), lower, upper)),
+        home_rad=_tuple(np.clip(posture, lower, upper)),
         lower_rad=_tuple(lower),
         upper_rad=_tuple(upper),
         translations=tuple(_tuple(r.T @ (o - b)) for r, o, b in zip(turned, origins, before, strict=True)),
@@ -137,8 +160,13 @@ def _posture(made: Assembly, home: Sequence[float] | str, zero: np.ndarray) -> n
         if home not in made.keys:
             known = ", ".join(shown(k) for k in made.keys) or "none"
             raise RobotError(f"there is no keyframe {shown(home)} (there are: {known}): add it, or give home as joint angles")
+        if not np.isfinite(made.keys[home]).all():
+            raise RobotError(f"keyframe {shown(home)} has an angle that is no number: mend it")
         return made.keys[home]
-    given = np.asarray(home, float)
+    try:
+        given = np.asarray(home, float)
+    except (TypeError, ValueError):
+        raise RobotError(f"home is {shown(home)}: give {len(zero)} joint angles in rad, from the base on, or a keyframe") from None
     if given.shape != zero.shape or not np.isfinite(given).all():
         raise RobotError(f"home has {given.size} values: give {len(zero)} joint angles in rad, from the base on")
     return given - zero

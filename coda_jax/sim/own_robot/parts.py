@@ -12,6 +12,7 @@ from coda_jax.sim.own_robot.facts import Body, Facts, Geom, Joint, Site
 DOF = (6, 7)
 _LONGEST_TURN_RAD = 4 * np.pi
 _MASS_KG = (0.001, 50.0)
+_GYRATION_M = 2.0  # largest radius of gyration about a joint's anchor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +88,7 @@ def assemble(facts: Facts, couplings: tuple[tuple[str, ...], ...], grip_site: st
             raise RobotError(
                 f"what joint {shown(moving[body].name)} moves ({where}) weighs {parts[body].mass:g} kg: give it {low} to {high}"
             )
+        _check_spread(parts[body], shown(facts.bodies[body].name))
     below = [i for i in range(len(facts.bodies)) if _within(facts, i, names[hand_body]) and top[i] == hand]
     palm = tuple(g for g in facts.geoms if g.body in below and g.collides)
     keys = {k: np.array([q[j.address] - j.zero for j in arm]) for k, q in facts.keys.items()}
@@ -124,9 +126,21 @@ def _chain(facts: Facts, moving: dict[int, Joint], top: list[int], hand: int) ->
 def _check_arm(arm: list[Joint]) -> None:
     for joint in arm:
         if not joint.limited:
-            raise RobotError(f"joint {shown(joint.name)} has no limits: give it a range")
+            raise RobotError(f"joint {shown(joint.name)} has no limits: give it a range, the lower end first")
         if not -_LONGEST_TURN_RAD <= joint.low < joint.high <= _LONGEST_TURN_RAD:
             raise RobotError(f"joint {shown(joint.name)} turns from {joint.low:.3g} to {joint.high:.3g} rad: give it a range within +-4 pi")
+
+
+def _check_spread(part: Part, where: str) -> None:
+    """A mass far from its joint is a slip of units, and no servo moves it."""
+    assert part.joint is not None
+    off = part.com - part.joint.anchor
+    radius = float(np.sqrt(np.linalg.eigvalsh(part.inertia).max() / part.mass + off @ off))
+    if not radius <= _GYRATION_M:
+        raise RobotError(
+            f"the mass that joint {shown(part.joint.name)} moves ({where}) lies {radius:.3g} m from it (radius of gyration), at most "
+            f"{_GYRATION_M:g} m: mend the inertia (kg m^2) and the lengths (m)"
+        )
 
 
 def _part(facts: Facts, top: list[int], body: int, joint: Joint | None) -> Part:

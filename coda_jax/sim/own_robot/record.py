@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from pathlib import Path
@@ -10,7 +11,7 @@ import pydantic
 from pydantic import ConfigDict, TypeAdapter
 
 from coda_jax.sim.own_robot.errors import RobotError, shown
-from coda_jax.sim.own_robot.text import read, read_bytes
+from coda_jax.sim.own_robot.text import Source, odd, read, read_bytes
 
 FORMAT = 1
 _BYTES = 64 * 2**10
@@ -56,23 +57,32 @@ def read_record(path: Path) -> Record:
         record = _ADAPTER.validate_json(read_bytes(path, _BYTES))
     except pydantic.ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
+        where = shown(".".join(map(str, first["loc"])))[1:-1]
         raise RobotError(f"{path}: {where or 'the text'}: {first['msg']}: docs/own_robot.md shows a whole record") from error
     if record.format != FORMAT:
         raise RobotError(f"{path} has format {record.format}: this version reads {FORMAT}")
-    if Path(record.mjcf).name != record.mjcf:
+    if Path(record.mjcf).name != record.mjcf or odd(record.mjcf):
         raise RobotError(f"{path}: mjcf is {shown(record.mjcf)}: put the model beside the record and give its file name alone")
     return record
 
 
-def fingerprint(path: Path) -> str:
-    """SHA-256 of a record with all that is used of its model, in hex.
+@functools.cache
+def files_of(path: Path) -> tuple[Record, Source]:
+    """A record and its model as this process read them first, so that what is fingerprinted is what acts, whatever becomes of the files.
+
+    Args:
+      path: absolute, of the record.
 
     Raises:
       RobotError: as ``read_record`` and ``text.read``.
     """
     record = read_record(path)
-    source = read(path.parent / record.mjcf)
+    return record, read(path.parent / record.mjcf)
+
+
+def fingerprint(path: Path) -> str:
+    """SHA-256 of a record with all that is used of its model, in hex. Arguments and errors: as ``files_of``."""
+    record, source = files_of(path)
     contents = hashlib.sha256(repr((record, source.couplings)).encode())
     for content in (source.xml.encode(), *(source.files[name] for name in sorted(source.files))):
         contents.update(hashlib.sha256(content).digest())

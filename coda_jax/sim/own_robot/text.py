@@ -8,11 +8,13 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
 
+from coda_jax.foreign import read_plain
 from coda_jax.sim.own_robot.errors import RobotError, shown
 
 MAX_BYTES, MAX_MESH_BYTES = 2**20, 32 * 2**20
 MAX_ELEMENTS, MAX_DEPTH = 4000, 64
 MOST = {"body": 60, "geom": 200, "mesh": 120, "site": 60, "key": 20}
+LONGEST_NAME = 120  # of a file, characters
 MESH_SUFFIXES = (".obj", ".stl", ".msh")
 
 _DROPPED = {"option", "size", "visual", "statistic", "custom", "actuator", "sensor", "contact"}  # the template has its own
@@ -33,7 +35,8 @@ _LEFT_OUT = {
     "body": {"camera", "light"},
     "frame": {"camera", "light"},
 }
-_COMPILER = {"angle", "eulerseq", "autolimits", "boundmass", "boundinertia", "balanceinertia", "inertiafromgeom", "inertiagrouprange"}
+_COMPILER = {"angle", "eulerseq", "autolimits", "boundmass", "boundinertia", "balanceinertia", "settotalmass", "inertiafromgeom"}
+_COMPILER |= {"inertiagrouprange"}
 _DIRECTORIES = {"meshdir", "assetdir", "texturedir"}
 
 
@@ -54,6 +57,8 @@ def read(path: Path) -> Source:
     """
     root = _parsed(path)
     compiler = {k: v for e in root.findall("compiler") for k, v in e.attrib.items()}
+    if compiler.get("coordinate", "local") != "local":
+        raise RobotError(f"{path.name} counts in global coordinates, which MuJoCo reads no more: save it with local ones")
     made = ET.Element("mujoco")
     ET.SubElement(made, "compiler", {k: v for k, v in compiler.items() if k in _COMPILER} | {"fitaabb": "true"})
     couplings: list[tuple[str, ...]] = []
@@ -113,11 +118,17 @@ def read_bytes(path: Path, most: int) -> bytes:
     try:
         if not path.is_file():
             raise RobotError(f"{path} is no file: give the path of one that exists")
-        if path.stat().st_size > most:
-            raise RobotError(f"{path.name} has more than {most / 2**20:.0f} MiB: use a simpler model")
-        return path.read_bytes()
+        content = read_plain(path, most)
     except OSError as error:
-        raise RobotError(f"{path} cannot be read ({error.strerror}): change its permissions") from error
+        raise RobotError(f"{path} cannot be read ({error.strerror}): give a plain file that can") from error
+    if len(content) > most:
+        raise RobotError(f"{path.name} has more than {most / 2**20:.3g} MiB: use a simpler model")
+    return content
+
+
+def odd(name: str) -> bool:
+    """Whether a file's name out of a foreign file is too long or too strange to stand in a message."""
+    return len(name) > LONGEST_NAME or not name.isprintable()
 
 
 def _reduced(element: ET.Element, path: Path) -> ET.Element:
@@ -160,7 +171,12 @@ def _meshes(made: ET.Element, path: Path, folder: str) -> dict[str, bytes]:
         if element.tag != "mesh":
             raise RobotError(f"{path.name}: <{element.tag}> reads the file {shown(name)}: only meshes may come from files, leave it out")
         base = path.parent.resolve()
-        target = (base / folder / name).resolve() if not ("\0" in folder or "\0" in name) else base
+        if odd(folder) or odd(name):
+            raise RobotError(f"{path.name}: the mesh {shown(name)} has a long or strange name: rename file and folder")
+        try:
+            target = (base / folder / name).resolve()
+        except (OSError, RuntimeError):  # links in a ring
+            raise RobotError(f"{path.name}: the mesh {shown(name)} is a link to itself: copy the file there") from None
         if Path(name).is_absolute() or Path(folder).is_absolute() or not target.is_relative_to(base):
             raise RobotError(
                 f"{path.name}: the mesh {shown(name)} lies outside the folder of the model: copy it there and name it by itself"

@@ -71,13 +71,13 @@ def test_what_cannot_be_converted(tmp_path, monkeypatch):
         convert(path)
     monkeypatch.setattr(module, "require_packages", lambda: None)
 
-    def slow(*args, timeout, **others):
+    def slow(name, job, timeout):
         raise subprocess.TimeoutExpired("child", timeout)
 
-    monkeypatch.setattr(module.subprocess, "run", slow)
+    monkeypatch.setattr(module.foreign, "run_module", slow)
     with pytest.raises(MeshError, match="took more than 300 s: simplify"):
         convert(path)
     dead = subprocess.CompletedProcess([], -9, "", "")
-    monkeypatch.setattr(module.subprocess, "run", lambda *a, **k: dead)
+    monkeypatch.setattr(module.foreign, "run_module", lambda *a, **k: dead)
     with pytest.raises(MeshError, match="could not be converted \\(ended with -9\\)"):
         convert(path)

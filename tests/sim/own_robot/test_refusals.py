@@ -1,6 +1,9 @@
 """Models that nobody should simulate: each is refused in one sentence that names the part and says what to change."""
 
 import json
+import os
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +11,7 @@ import pytest
 from coda_jax.sim.own_robot import text
 from coda_jax.sim.own_robot.errors import RobotError
 from coda_jax.sim.own_robot.load import robot_from_mjcf, robot_of
-from coda_jax.sim.own_robot.record import fingerprint, read_record
+from coda_jax.sim.own_robot.record import files_of, fingerprint, read_record
 from tests.sim.own_robot.arms import EXAMPLE, EXAMPLE_PARTS
 
 XML = EXAMPLE.read_text()
@@ -23,7 +26,7 @@ def refused(tmp_path, xml: str, **parts) -> str:
     with pytest.raises(RobotError) as error:
         robot_from_mjcf(path, **EXAMPLE_PARTS | parts)
     message = str(error.value)
-    assert "\n" not in message and len(message) < 400 and ":" in message  # what is wrong: what to change
+    assert message.isprintable() and len(message) < 400 and ":" in message  # what is wrong: what to change
     return message
 
 
@@ -33,6 +36,9 @@ TEXTS = {
         '<mujoco model="six_joint_arm">', '<!DOCTYPE m [<!ENTITY a "aaaa">]><mujoco model="six_joint_arm">',
         "remove the declaration",
     ),
+    "global": ('angle="degree"', 'angle="degree" coordinate="global"', "global coordinates"),
+    "strange mesh": ("<worldbody>", '<asset><mesh file="a&#10;b.obj"/></asset><worldbody>', "rename file"),
+    "long mesh": ("<worldbody>", f'<asset><mesh file="{"a" * 500}.obj"/></asset><worldbody>', "rename file"),
     "not xml": (END, "", "is no XML"),
     "urdf": ("mujoco", "robot", "convert the model to MJCF"),
     "include": (END, '<include file="/etc/passwd"/></mujoco>', "includes another file"),
@@ -117,6 +123,9 @@ MODELS = {
     "heavy": ('mass="8.3"', 'mass="800"', "weighs 800 kg"),
     "not a number": ('pos="0.392 0 0"', 'pos="nan 0 0"', "not finite"),
     "far away": ('pos="0.392 0 0"', 'pos="1e9 0 0"', "not finite or beyond"),
+    "reversed": ("-170 170", "170 -170", "the lower end first"),
+    "mass far away": (PAN, f'{PAN}<inertial pos="30 0 0" mass="1" diaginertia="1 1 1"/>', "lies 30 m from it"),
+    "inertia of another unit": (PAN, f'{PAN}<inertial pos="0 0 0" mass="1" diaginertia="900 900 900"/>', "lies 30 m from it"),
     "mujoco refuses": (PAN, '<joint name="pan" axis="0 0 0"/>', "MuJoCo refuses"),
     "short arm": ("0.425", "0.1", "give a home posture nearer"),
     "plane": ('<body name="turret"', '<geom type="plane" size="1 1 1"/><body name="turret"', "of type plane"),
@@ -145,6 +154,8 @@ def test_models(tmp_path, monkeypatch, case):
         ({"hand_body": "forearm"}, "must hang on the hand"),
         ({"home": (0.0,) * 5}, "home has 5 values: give 6"),
         ({"home": (0.0, -1.6, float("nan"), 1.2, 0, 0)}, "home has 6 values"),
+        ({"home": (0.0, -92.0, 115.0, 69.0, 0.0, 90.0)}, "home turns joint 'lift' to -92 rad, beyond its -6.28 to 6.28"),
+        ({"home": ("a",) * 6}, "give 6 joint angles"),
         ({"home": "ready"}, "no keyframe 'ready' (there are: none)"),
         ({"home": (0.0, 1.5, -2.0, 1.9, 0.0, 1.57)}, "with the elbow up"),
         ({"stiffness": (100.0,) * 5}, "stiffness has 5 values"),
@@ -163,6 +174,9 @@ def test_what_is_said_of_the_model(tmp_path, parts, says):
         ({"format": 2}, "format 2"),
         ({"mjcf": "../arm.xml"}, "beside the record"),
         ({"mjcf": "/etc/passwd"}, "beside the record"),
+        ({"mjcf": "a\nb.xml"}, "beside the record"),
+        ({"mjcf": "a" * 500}, "beside the record"),
+        ({"a\nb" * 500: 1}, "Unexpected keyword"),
         ({"mjcf": "gone.xml"}, "is no file"),
         ({"home": [0.0, "1"]}, "home"),
         ({"fingers": ["one"]}, "fingers"),
@@ -175,8 +189,9 @@ def test_records(tmp_path, change, says):
     path.write_text(json.dumps(RECORD | change))
     with pytest.raises(RobotError, match=says):
         fingerprint(path)
-    with pytest.raises(RobotError, match=says):
+    with pytest.raises(RobotError, match=says) as error:
         robot_of(path)
+    assert str(error.value).isprintable() and len(str(error.value)) < 400
 
 
 def test_a_record_says_what_the_call_says(tmp_path):
@@ -189,8 +204,11 @@ def test_a_record_says_what_the_call_says(tmp_path):
     assert read_record(record).fingers == ("jaw_left", "jaw_right")
     before = fingerprint(record)
     (tmp_path / "six_joint_arm.xml").write_text(XML.replace("<!--", "<!-- of mine:", 1))
+    files_of.cache_clear()  # as in another process
     assert fingerprint(record) == before  # a comment is no part of the robot
     (tmp_path / "six_joint_arm.xml").write_text(XML.replace('mass="8.3"', 'mass="8.4"'))
+    assert fingerprint(record) == before  # and what acts in this process is what was read
+    files_of.cache_clear()
     assert fingerprint(record) != before
 
 
@@ -223,3 +241,41 @@ def test_a_link_out_of_the_folder_is_no_way_out(tmp_path):
     (outside / "secret.obj").write_text("v 0 0 0")
     (inside / "mine.obj").symlink_to(outside / "secret.obj")
     assert "outside the folder" in refused(inside, XML.replace("<worldbody>", '<asset><mesh file="mine.obj"/></asset><worldbody>'))
+
+
+def test_a_mesh_that_links_to_itself(tmp_path):
+    (tmp_path / "m.obj").symlink_to(tmp_path / "m.obj")
+    assert "copy the file" in refused(tmp_path, XML.replace("<worldbody>", '<asset><mesh file="m.obj"/></asset><worldbody>'))
+
+
+@pytest.mark.skipif(not Path("/proc/self/pagemap").exists(), reason="needs a file that claims to be empty")
+def test_a_file_larger_than_it_claims(tmp_path):
+    (tmp_path / "arm.xml").symlink_to("/proc/self/pagemap")
+    with pytest.raises(RobotError, match="more than 1 MiB"):
+        text.read(tmp_path / "arm.xml")
+
+
+def test_a_file_that_became_a_pipe(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "arm.xml")
+    monkeypatch.setattr(Path, "is_file", lambda path: True)
+    with pytest.raises(RobotError, match="it is no plain file"):
+        text.read(tmp_path / "arm.xml")
+
+
+def test_a_keyframe_without_numbers(tmp_path):
+    key = '<keyframe><key name="ready" qpos="nan 0 0 0 0 0 0 0"/></keyframe></mujoco>'
+    assert "keyframe 'ready' has an angle that is no number" in refused(tmp_path, XML.replace(END, key), home="ready")
+
+
+def test_from_any_folder_and_leaving_nothing_there(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    refused(tmp_path, XML.replace('pos="0.392 0 0"', 'pos="nan 0 0"'))  # of which MuJoCo writes a log
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_the_total_mass_is_the_models(tmp_path):
+    (tmp_path / "arm.xml").write_text(XML.replace('angle="degree"', 'angle="degree" settotalmass="9"'))
+    robot = robot_from_mjcf(tmp_path / "arm.xml", **EXAMPLE_PARTS)
+    assert sum(float(m) for m in re.findall(r' mass="([^"]+)" diaginertia', robot.bodies_xml)) < 9
