@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import collections
-
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.demonstrate import Trajectory
 from coda_jax.sim.supervision.parameters import FIRST, PlanParameters
@@ -14,9 +12,8 @@ from coda_jax.sim.supervision.supervisor import Supervisor, Tried
 class SceneTries:
     """Tries numbered from 0: ``each`` at first; whenever all that were handed out have ended and fewer than ``each`` succeeded, one more.
 
-    Its parameters are those that succeeded in the scene more often than they failed, or what the supervisor makes of the failures; it is
-    given up where the supervisor gives up, or after ``revisions`` further tries. So the tries of a scene are a function of how its own
-    tries end.
+    Its parameters are those that succeeded in the scene first, or what the supervisor makes of the failures; it is given up where the
+    supervisor gives up, or after ``revisions`` further tries. So the tries of a scene are a function of how its own tries end.
 
     reason: why it was given up, empty before.
     """
@@ -66,12 +63,10 @@ class SceneTries:
 
     def _successor(self) -> PlanParameters | None:
         failed = [Tried(self.parameters[n], c, self._grasps[n]) for n, c in sorted(self._ended.items()) if c is not None]
-        ahead: collections.Counter[PlanParameters] = collections.Counter()  # successes beyond failures
-        for n, c in sorted(self._ended.items()):
-            ahead[self.parameters[n]] += 1 if c is None else -1
-        best = max(ahead, key=lambda p: ahead[p])
-        if ahead[best] > 0:  # it works here more often than not: again, with other noise
-            return best
+        unproven = {t.parameters for t in failed}
+        proven = [self.parameters[n] for n, c in sorted(self._ended.items()) if c is None and self.parameters[n] not in unproven]
+        if proven:  # it worked here and never failed here: again, with other noise
+            return proven[-1]
         decision = self._supervisor.revise(self.spec, failed)
         self.reason = "" if decision.parameters else decision.reason
         return decision.parameters

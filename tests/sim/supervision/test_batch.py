@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from coda_jax import config as settings
 from coda_jax.loop import parts
 from coda_jax.scenes.generate import sample_spec
@@ -62,16 +60,3 @@ def test_what_stands_higher_in_the_jaws_than_planned_is_let_go_there():
     (blocked,) = (r for r in tries[0].critiques[0].remarks if r.kind == "blocked")
     assert [t.success for t in found] == [False, True] and set(found[1].parameters.changes()) == {"drop_m"}
     assert found[1].parameters.drop_m > blocked.amount > 0.01
-
-
-def test_a_plan_that_failed_once_by_noise_is_kept_where_it_works():
-    """Three of four tries succeed; the fourth is made up for by the same plan."""
-    tries, found = run([EASY], 4, 3)
-    assert [t.success for t in found] == [True] * 4
-    spec, failed = tries[0].spec, dataclasses.replace(found[3], success=False, cause="gave up after 3 attempts")
-    again = SceneTries(spec, 4, 3, ScriptedInspector(ALL), ScriptedSupervisor(3))
-    assert [again.end(n, t) for n, t in enumerate([*found[:3], failed])] == [[], [], [], [4]]
-    assert again.parameters[4] == FIRST
-    mostly = SceneTries(spec, 4, 3, ScriptedInspector(ALL), ScriptedSupervisor(3))
-    assert [mostly.end(n, t) for n, t in enumerate([found[0], failed, failed, found[3]])][-1] == [4]
-    assert mostly.parameters[4] != FIRST
