@@ -112,7 +112,7 @@ class ScriptedPlanner(Moded):
         self._steady_yaw = np.full(worlds, np.nan)
         self._topples, self._rolls = np.ones(worlds, bool), np.zeros(worlds, bool)
         self._tall = np.zeros(worlds, bool)  # something stands in the scene that is passed at its side
-        self._drop, self._play = np.zeros(worlds), np.zeros(worlds)  # height of the release, and that above it from which it counts
+        self._drop, self._play = np.zeros(worlds), np.zeros(worlds)  # height of the release, and the family's own
         self._jaw_yaws: list[tuple[float, ...]] = [()] * worlds
         self._gate, self._within = np.zeros(worlds), np.full(worlds, np.inf)  # height over the resting place, and what opens it
         self._exact = np.zeros(worlds, bool)  # what is held is steered by where it is seen, since the hand turns
@@ -271,7 +271,7 @@ class ScriptedPlanner(Moded):
         m = (mode == CARRY) | (mode == LOWER)
         over = goal_xy + self._held_now(ee, obj)
         carry = self._carry_height()
-        final = self._goal_z + self._drop + self._held[:, 2]
+        final = self._goal_z + np.minimum(self._drop, self._play) + self._held[:, 2]  # a higher release is one on the way there
         error = np.linalg.norm(over - ee[:, :2], axis=1)
         height = np.where(
             mode == LOWER, np.clip(final + _FUNNEL * self._asked.funnel * np.maximum(error - 0.008, 0.0), final, carry), carry

@@ -14,7 +14,7 @@ from coda_jax.sim.supervision.supervisor import ScriptedSupervisor
 from coda_jax.sim.supervision.tally import Tally
 from tests.sim.supervision.faulty import ALL, TRAIN
 
-FAILS_AT_FIRST, EASY = 53, 1  # seeds of training scenes of pick_place
+FAILS_AT_FIRST, HIGH_IN_THE_JAWS, EASY = 53, 2010, 1  # seeds of training scenes of pick_place
 
 
 def run(seeds, each, revisions, supervisor=None):
@@ -53,3 +53,10 @@ def test_a_plan_that_worked_in_the_scene_is_used_again():
     assert [t.success for t in found] == [False, False, True, True]
     assert tries[0].parameters[2] == tries[0].parameters[3] != FIRST
     assert tries[0].successes == 2
+
+
+def test_what_stands_higher_in_the_jaws_than_planned_is_let_go_there():
+    tries, found = run([HIGH_IN_THE_JAWS], 1, 1)
+    (blocked,) = (r for r in tries[0].critiques[0].remarks if r.kind == "blocked")
+    assert [t.success for t in found] == [False, True] and set(found[1].parameters.changes()) == {"drop_m"}
+    assert found[1].parameters.drop_m > blocked.amount > 0.01
