@@ -16,9 +16,10 @@ from coda_jax.memory.rows import Episode
 from coda_jax.memory.store import FILE, Memory
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.sim.cameras import FRONT
 from coda_jax.sim.compile import compile_scene
 from coda_jax.sim.native import NativeSimulator
-from coda_jax.sim.render import FRONT, render
+from coda_jax.sim.render import render
 from coda_jax.sim.replay import replay
 from coda_jax.sim.simulator import episode_of
 

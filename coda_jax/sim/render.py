@@ -7,11 +7,15 @@ Works wherever MuJoCo works, many frames of many models at once. Geoms in groups
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Sequence
 
 import mujoco
 import numpy as np
 from mujoco.batch import Batch
+
+from coda_jax.sim.cameras import FRONT, Camera, pixel_rays
+from coda_jax.sim.compile import CompiledScene
 
 VISIBLE_GROUPS = np.array([1, 1, 1, 0, 0, 0], np.uint8)
 FAR_M = 6.0  # hits beyond are drawn as background
@@ -23,24 +27,6 @@ WORKSPACE_M, FADE_M = np.array([0.45, 0.0]), (0.65, 1.25)  # the table fades int
 SKY_TOP, SKY_BOTTOM = np.array([0.80, 0.87, 0.95]), np.array([0.96, 0.97, 0.98])
 _OFFSET_M = 1e-4  # shadow rays start this far off the surface
 _RAYS_PER_CALL = 400_000  # bounds the memory of one call to about 50 MB
-
-
-@dataclasses.dataclass(frozen=True)
-class Camera:
-    """A pinhole camera. ``pos_m``, ``target_m`` and ``up`` are in the base frame, or in the frame of ``body`` where one is named.
-
-    fovy_deg: vertical field of view.
-    """
-
-    pos_m: tuple[float, float, float]
-    target_m: tuple[float, float, float]
-    up: tuple[float, float, float]
-    fovy_deg: float
-    body: str | None = None
-
-
-FRONT = Camera((1.22, -0.46, 0.70), (0.46, 0.0, 0.14), (0.0, 0.0, 1.0), 37.0)
-WRIST = Camera((0.075, 0.0, 0.05), (0.0, 0.0, 0.25), (1.0, 0.0, 0.0), 75.0, body="hand")
 
 
 def render(
@@ -93,19 +79,24 @@ def render(
     return out
 
 
+@dataclasses.dataclass(frozen=True)
+class NativeRenderer:
+    """Renderer Protocol (sim/eyes.py) on MuJoCo's rays. threads: 0 for one per core. samples: as ``render``."""
+
+    threads: int = 0
+    samples: int = 1
+
+    def __call__(self, scenes: Sequence[CompiledScene], qpos: np.ndarray, camera: Camera, height: int, width: int) -> np.ndarray:
+        models = [scene.model for scene in scenes]
+        threads = self.threads or os.cpu_count() or 1
+        return render(models, qpos, camera, height=height, width=width, samples=self.samples, threads=threads)
+
+
 def _camera_rays(
     camera: Camera, models: Sequence[mujoco.MjModel], qpos: np.ndarray, height: int, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Origins [n, 1, 3] and unit directions [n or 1, rays, 3], row by row from the top left."""
-    eye, target, up = (np.array(v, float) for v in (camera.pos_m, camera.target_m, camera.up))
-    forward = (target - eye) / np.linalg.norm(target - eye)
-    right = np.cross(forward, up)
-    right /= np.linalg.norm(right)
-    half = np.tan(np.radians(camera.fovy_deg) / 2)
-    v = half * (1 - 2 * (np.arange(height) + 0.5) / height)
-    u = half * width / height * (2 * (np.arange(width) + 0.5) / width - 1)
-    rays = forward + v[:, None, None] * np.cross(right, forward) + u[None, :, None] * right
-    rays = (rays / np.linalg.norm(rays, axis=-1, keepdims=True)).reshape(1, -1, 3)
+    eye, rays = np.array(camera.pos_m), pixel_rays(camera, height, width)[None]
     if camera.body is None:
         return np.broadcast_to(eye, (len(qpos), 1, 3)), rays
     position, rotation = _body_poses(camera.body, models, qpos)
