@@ -42,9 +42,9 @@ class PictureTable:
         return Seen(jnp.asarray(self.rows[chosen], jnp.int32), jnp.asarray(self.pixels[chosen]))
 
 
-def nothing_seen(b: int, shape: tuple[int, ...]) -> Seen:
-    """A block of black pictures of ``shape`` (cameras, height, width, 3): what an executable is built with before there are any."""
-    return Seen(jnp.zeros((BLOCK, b), jnp.int32), jnp.zeros((BLOCK, b, *shape), jnp.uint8))
+def blank(shape: tuple[int, ...]) -> PictureTable:
+    """One black picture of ``shape`` (cameras, height, width, 3) of row 0: what executables are built with before there are any others."""
+    return PictureTable(np.zeros(1, np.int32), np.zeros((1, *shape), np.uint8))
 
 
 @functools.partial(jax.jit, static_argnames=("b",))

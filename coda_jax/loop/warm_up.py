@@ -12,7 +12,7 @@ from coda_jax import config as settings
 from coda_jax.evaluation.rollouts import rollout
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning import clone
-from coda_jax.learning.pictures import nothing_seen
+from coda_jax.learning.pictures import blank
 from coda_jax.learning.steps import train_steps
 from coda_jax.loop import cloning, demonstrations, evaluation, guides, parts, pictures, rehearsal
 from coda_jax.loop.rounds import critic, potentials
@@ -49,7 +49,7 @@ def warm_up(run: Run) -> None:
         if cloning.NAME not in run.state.done:
             words = cloning.language(config, catalogue, run.encoder)
             key = jax.random.fold_in(jax.random.key(config.seed), 1)
-            seen = nothing_seen(training.batch, pictures.shape(config)) if config.obs == "pixels" else None
+            seen = blank(pictures.shape(config)).block(key, 0, training.batch) if config.obs == "pixels" else None
             state, _ = train_steps(policy, training, state, data, words, key, jnp.asarray(0, jnp.int32), seen)
         if config.rounds.count:
             words = cloning.language(config, catalogue, run.encoder)
