@@ -16,7 +16,8 @@ from coda_jax.evaluation.failures import PHASES, phase_failed
 from coda_jax.evaluation.guidance import Guided
 from coda_jax.evaluation.metrics import Moment, Tally
 from coda_jax.evaluation.records import EvalRecord, write_records
-from coda_jax.evaluation.rollouts import PolicyFn, Result, rollout
+from coda_jax.evaluation.results import Result
+from coda_jax.evaluation.rollouts import PolicyFn, rollout
 from coda_jax.evaluation.statistics import wilson
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning import lora
