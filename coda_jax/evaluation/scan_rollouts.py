@@ -23,6 +23,8 @@ from coda_jax.evaluation.results import Result, Timings, decision_keys, whole_ch
 from coda_jax.evaluation.words import EmbedFn, embedded_words
 from coda_jax.learning.policies.base import Params
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.sim.executable import Executable, Report
+from coda_jax.sim.mjx_size import Size
 from coda_jax.sim.mjx_state import DATA, resumed, saved
 from coda_jax.sim.observe import observe
 from coda_jax.sim.recording import fixed_of, moments
@@ -44,6 +46,10 @@ class ScanSimulator(Simulator, Protocol):
     blank: Any
     by_world: Any
     everywhere: Any
+
+    def size(self, episode: Episode) -> Size: ...
+
+    def build(self, episode: Episode, report: Report) -> SceneBatch: ...
 
     def chunk_fn(self) -> Callable[..., tuple[SimState, ChunkTrace]]:
         """Hashable: (fixed, models, table, horizon, mask, state, chunk, hold) -> state and trace of the worlds of one device."""
@@ -182,16 +188,16 @@ def _feed(ring: _Ring, rows: _Rows, count: Array) -> _Ring:
 
 
 @functools.cache
-def _programs(static: _Static) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _programs(static: _Static) -> tuple[Executable, Executable]:
     """``_advance`` and ``_feed`` for the static's devices. What they replace is given away: rings and worlds are never copied."""
-    advance = functools.partial(_advance, static)
-    if static.mesh is None:
-        return jax.jit(advance, donate_argnums=(3, 4)), jax.jit(_feed, donate_argnums=0)
-    here, everywhere, traces = PartitionSpec(DATA), PartitionSpec(), PartitionSpec(None, DATA)
-    specs = {"mesh": static.mesh, "check_vma": False}
-    advance = jax.shard_map(advance, in_specs=(everywhere, everywhere, everywhere, here, here), out_specs=(here, here, traces), **specs)
-    feed = jax.shard_map(_feed, in_specs=(here, here, here), out_specs=here, **specs)
-    return jax.jit(advance, donate_argnums=(3, 4)), jax.jit(feed, donate_argnums=0)
+    advance, feed = functools.partial(_advance, static), _feed
+    if static.mesh is not None:
+        here, everywhere, traces = PartitionSpec(DATA), PartitionSpec(), PartitionSpec(None, DATA)
+        specs = {"mesh": static.mesh, "check_vma": False}
+        advance = jax.shard_map(advance, in_specs=(everywhere, everywhere, everywhere, here, here), out_specs=(here, here, traces), **specs)
+        feed = jax.shard_map(feed, in_specs=(here, here, here), out_specs=here, **specs)
+    donated = Executable("mjx rollout", jax.jit(advance, donate_argnums=(3, 4)))
+    return donated, Executable("mjx feed", jax.jit(feed, donate_argnums=0))
 
 
 class _Feeder:
@@ -307,6 +313,20 @@ def scan_rollout(
         more = more or (not alive and bool((taken >= feeder.fed).all()))  # the iterable may have more after what it just heard
         clock.refill_s += time.perf_counter() - start
         clock.total_s = time.perf_counter() - begun
+
+
+def build(
+    sim: ScanSimulator, catalogue: Catalogue, episode: Episode, policy_fn: InScan, embed: EmbedFn, executed: int, key: Array, report: Report
+) -> None:
+    """Build every executable that ``scan_rollout`` with these arguments runs, ahead of it; ``report`` hears what each took."""
+    sim.build(episode, report)
+    advance, feed = _programs(_Static(sim.chunk_fn(), policy_fn.decide, executed, sim.mesh))
+    feeder = _Feeder(sim, catalogue, [episode], embed, executed, record=False)
+    wave = feeder.rows()
+    assert wave is not None
+    worlds, ring = _empty(sim, wave[0], feeder.devices)
+    feed.build(ring, wave[0], jax.device_put(wave[1], sim.by_world), report=report)
+    advance.build(sim.fixed, *jax.device_put((policy_fn.params, key), sim.everywhere), worlds, ring, report=report)
 
 
 def _empty(sim: ScanSimulator, rows: _Rows, devices: int) -> tuple[_Worlds, _Ring]:

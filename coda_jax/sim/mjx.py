@@ -24,6 +24,8 @@ from coda_jax.sim import mjx_model
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import SceneError
 from coda_jax.sim.control import control_ramp
+from coda_jax.sim.executable import Executable, Report
+from coda_jax.sim.mjx_size import Size, size_of
 from coda_jax.sim.mjx_state import DATA
 from coda_jax.sim.panda import PANDA
 from coda_jax.sim.robot import forward_kinematics
@@ -225,7 +227,7 @@ def run_chunk(
     )
 
 
-_replace = jax.jit(_select)
+_replace = Executable("mjx refill", jax.jit(_select))
 
 
 @functools.cache
@@ -234,14 +236,14 @@ def _of_bucket(free: int) -> Callable[..., tuple[SimState, ChunkTrace]]:
 
 
 @functools.cache
-def _chunk_program(free: int, mesh: Mesh | None) -> Callable[..., tuple[SimState, ChunkTrace]]:
+def _chunk_program(free: int, mesh: Mesh | None) -> Executable:
     run = _of_bucket(free)
     if mesh is None:
-        return jax.jit(run)
+        return Executable("mjx chunk", jax.jit(run))
     here, everywhere = PartitionSpec(DATA), PartitionSpec()
     specs = (everywhere, *[here] * 6, everywhere)
     # Each device solves its own contacts; left to the partitioner, every iteration of the solver would wait for all devices.
-    return jax.jit(jax.shard_map(run, mesh=mesh, in_specs=specs, out_specs=here, check_vma=False))
+    return Executable("mjx chunk", jax.jit(jax.shard_map(run, mesh=mesh, in_specs=specs, out_specs=here, check_vma=False)))
 
 
 def _empty_view(worlds: int) -> WorldView:
@@ -276,10 +278,14 @@ class MjxSimulator:
         self.everywhere = device if mesh is None else NamedSharding(mesh, PartitionSpec())
         model, shared = _shared(bucket)
         self.fixed = jax.device_put((shared, jnp.asarray(_geom_owner(model))), self.everywhere)
-        blank = mjx.make_data(model, impl="jax")
+        self._one = blank = mjx.make_data(model, impl="jax")
         home = jnp.asarray(PANDA.home_command, jnp.float32)
         spread = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (worlds, *leaf.shape)), blank.replace(ctrl=home))
         self.blank = jax.device_put(spread, self.by_world)
+
+    def size(self, episode: Episode) -> Size:
+        """What a world takes, told before anything is compiled."""
+        return size_of(self.bucket, self._one, mjx_model.scene_fields(episode.spec, self.catalogue, self.bucket)[1])
 
     def chunk_fn(self) -> Callable[..., tuple[SimState, ChunkTrace]]:
         """``run_chunk`` of this bucket; equal for every simulator of it, so that executables made with it are found again."""
@@ -317,6 +323,17 @@ class MjxSimulator:
                 built[id(episode)] = MjxScenes(fields, qpos, constants), expressions.encode(episode.predicates, scene.index)
         rows = [built[id(e)] for e in episodes]
         return jax.tree.map(lambda *leaves: np.stack(leaves), *[r for r, _ in rows]), [t for _, t in rows]
+
+    def build(self, episode: Episode, report: Report) -> SceneBatch:
+        """Build the executable of chunks and resets ahead of the first; the batch of the episode comes back."""
+        batch = self.compile([episode])
+        zero = self._put(np.zeros(self.worlds, np.int32))
+        state = SimState(self.blank, self._put(_empty_view(self.worlds)), stage=zero, health=zero)
+        chunk = self._put(np.zeros((self.worlds, self.chunk, ACTION_DIM), np.float32))
+        rows = (batch.models, batch.table, batch.horizon, batch.mask, state, chunk)
+        hold = jax.device_put(np.asarray(False), self.everywhere)
+        _chunk_program(self.bucket.free, self.mesh).build(self.fixed, *rows, hold, report=report)
+        return batch
 
     def reset(self, batch: SceneBatch) -> SimState:
         """Every world placed, then settled under the home pose with an open gripper; pos0 and quat0 are the settled poses."""
