@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Sequence
@@ -13,9 +14,10 @@ from jax.sharding import AxisType, Mesh
 from coda_jax import runtime
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.generate import sample_spec
+from coda_jax.sim import mjx_model
 from coda_jax.sim.autotune import best_worlds, remember, remembered
 from coda_jax.sim.bucket import Bucket
-from coda_jax.sim.compile import bucket_of
+from coda_jax.sim.compile import SceneError
 from coda_jax.sim.mjx_state import DATA
 from coda_jax.sim.simulator import Episode, episode_of
 from coda_jax.types import ACTION_DIM
@@ -70,8 +72,8 @@ def _scene(catalogue: Catalogue, bucket: Bucket, names: Sequence[str]) -> Episod
     for seed in range(_SCENES):
         for name in names:
             spec = sample_spec(train, name, "id", "train", seed)
-            needs = bucket_of(spec, catalogue)
-            if needs.free <= bucket.free and needs.geoms <= bucket.geoms and needs.articulated <= bucket.articulated:
+            with contextlib.suppress(SceneError, ValueError):
+                mjx_model.scene_fields(spec, catalogue, bucket)
                 return episode_of(spec, _HORIZON, (0, 0))
     raise ValueError(f"none of {_SCENES} scenes of {', '.join(names)} fits bucket {bucket.name}: set config.sim.mjx_worlds")
 

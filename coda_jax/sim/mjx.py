@@ -251,9 +251,9 @@ def _empty_view(worlds: int) -> WorldView:
     special = {"ee_pos": (3,), "ee_quat": (4,), "gripper_opening": (), "articulation": (TOKENS,), "articulation_range": (TOKENS, 2)}
     flags = {"finger_contact": (TOKENS, 2), "contact": (TOKENS, TOKENS + 1), "present": (TOKENS,)}
     vectors = {f.name: (TOKENS, 4 if "quat" in f.name else 3) for f in dataclasses.fields(WorldView)}
-    leaves = {name: jnp.zeros((worlds, *shape)) for name, shape in (vectors | special).items()}
-    leaves |= {name: jnp.zeros((worlds, *shape), bool) for name, shape in flags.items()}
-    leaves["control_step"] = jnp.zeros(worlds, jnp.int32)
+    leaves: dict[str, Any] = {name: np.zeros((worlds, *shape), np.float32) for name, shape in (vectors | special).items()}
+    leaves |= {name: np.zeros((worlds, *shape), bool) for name, shape in flags.items()}
+    leaves["control_step"] = np.zeros(worlds, np.int32)
     return WorldView(**leaves)
 
 
@@ -282,6 +282,10 @@ class MjxSimulator:
         home = jnp.asarray(PANDA.home_command, jnp.float32)
         spread = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (worlds, *leaf.shape)), blank.replace(ctrl=home))
         self.blank = jax.device_put(spread, self.by_world)
+        zero = np.zeros(worlds, np.int32)
+        self._zero, self._settling, self._everyone = self._put((zero, zero + SETTLE_STEPS, np.ones(worlds, bool)))
+        self._nothing, self._unseen = self._put((np.zeros((worlds, chunk, ACTION_DIM), np.float32), _empty_view(worlds)))
+        self._hold = {hold: jax.device_put(np.asarray(hold), self.everywhere) for hold in (False, True)}
 
     def size(self, episode: Episode) -> Size:
         """What a world takes, told before anything is compiled."""
@@ -327,24 +331,18 @@ class MjxSimulator:
     def build(self, episode: Episode, report: Report) -> SceneBatch:
         """Build the executable of chunks and resets ahead of the first; the batch of the episode comes back."""
         batch = self.compile([episode])
-        zero = self._put(np.zeros(self.worlds, np.int32))
-        state = SimState(self.blank, self._put(_empty_view(self.worlds)), stage=zero, health=zero)
-        chunk = self._put(np.zeros((self.worlds, self.chunk, ACTION_DIM), np.float32))
-        rows = (batch.models, batch.table, batch.horizon, batch.mask, state, chunk)
-        hold = jax.device_put(np.asarray(False), self.everywhere)
-        _chunk_program(self.bucket.free, self.mesh).build(self.fixed, *rows, hold, report=report)
+        state = SimState(self.blank, self._unseen, stage=self._zero, health=self._zero)
+        rows = (batch.models, batch.table, batch.horizon, batch.mask, state, self._nothing)
+        _chunk_program(self.bucket.free, self.mesh).build(self.fixed, *rows, self._hold[False], report=report)
         return batch
 
     def reset(self, batch: SceneBatch) -> SimState:
         """Every world placed, then settled under the home pose with an open gripper; pos0 and quat0 are the settled poses."""
-        zero = self._put(np.zeros(self.worlds, np.int32))
-        state = SimState(self.blank.replace(qpos=batch.models.qpos), _empty_view(self.worlds), stage=zero, health=zero)
-        hold = jnp.zeros((self.worlds, self.chunk, ACTION_DIM), jnp.float32)
-        horizon, everyone = jnp.full(self.worlds, SETTLE_STEPS, jnp.int32), jnp.ones(self.worlds, bool)
+        state = SimState(self.blank.replace(qpos=batch.models.qpos), self._unseen, stage=self._zero, health=self._zero)
         for _ in range(math.ceil(SETTLE_STEPS / self.chunk)):
-            state, _ = self._run(batch, state, hold, horizon, everyone, hold=True)
+            state, _ = self._run(batch, state, self._nothing, self._settling, self._everyone, hold=True)
         settled = state.view
-        return dataclasses.replace(state, view=dataclasses.replace(settled, pos0=settled.pos, quat0=settled.quat, control_step=zero))
+        return dataclasses.replace(state, view=dataclasses.replace(settled, pos0=settled.pos, quat0=settled.quat, control_step=self._zero))
 
     def replace(
         self, batch: SceneBatch, state: SimState, worlds: Sequence[int], episodes: Sequence[Episode]
@@ -379,7 +377,7 @@ class MjxSimulator:
         self, batch: SceneBatch, state: SimState, chunk: Array, horizon: Array, mask: Array, hold: bool
     ) -> tuple[SimState, ChunkTrace]:
         rows = self._put((batch.models, batch.table, horizon, mask, state, chunk))
-        return _chunk_program(self.bucket.free, self.mesh)(self.fixed, *rows, jax.device_put(np.asarray(hold), self.everywhere))
+        return _chunk_program(self.bucket.free, self.mesh)(self.fixed, *rows, self._hold[hold])
 
     def _put(self, tree: Any) -> Any:
         """Commit every leaf, whose first axis is worlds, to its devices: an executable is looked up by that too, a mixture would compile

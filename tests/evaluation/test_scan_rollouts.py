@@ -24,6 +24,7 @@ from tests.sim.test_mjx import scene
 
 BUCKET = Bucket(2, 1)
 WORLDS, EXECUTED = 4, 5
+KEY = jax.random.key(3)
 CATALOGUE = Catalogue.all()
 PLACES = ((0.5, 0.1), (0.45, 0.05), (0.55, 0.15), (0.5, 0.0), (0.4, 0.1), (0.6, 0.05), (0.5, 0.2))
 
@@ -59,8 +60,7 @@ def episodes() -> list[Episode]:
 
 
 def results(sim: MjxSimulator, episodes, policy_fn, record: bool = True) -> dict:
-    key = jax.random.key(3)
-    found = list(rollout(sim, CATALOGUE, episodes, policy_fn, embed, EXECUTED, key, record=record))
+    found = list(rollout(sim, CATALOGUE, episodes, policy_fn, embed, EXECUTED, KEY, record=record))
     assert len({r.episode.key for r in found}) == len(found) == len(episodes)
     return {r.episode.key: r for r in found}
 
@@ -96,6 +96,9 @@ def test_alone_or_among_others_to_the_bit_and_without_a_compilation(episodes):
     sim = MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED)
     together = results(sim, episodes, POLICY)
     before = runtime.compile_count()
+    with jax.transfer_guard("disallow"):  # whatever goes to the device or comes back is asked for by name
+        again = results(sim, episodes, POLICY)
+    assert again.keys() == together.keys()
     alone = results(sim, episodes[4:5], POLICY)[episodes[4].key]
     other = results(sim, [dataclasses.replace(scene((0.47, 0.12)), key=(9, 9), horizon=6)], InScan(decide, jnp.array([0.4, 9.0])))
     assert runtime.compile_count() == before, "new scenes, fewer of them, or other parameters compiled"
