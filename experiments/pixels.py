@@ -1,6 +1,6 @@
 """Pick-and-place by a policy that sees pictures of two cameras instead of the scene's state, cloned and evaluated on a CPU.
 
-bash launch/local.sh --config=experiments/pixels.py
+bash launch/local.sh --config=experiments/pixels.py            (6 CPU minutes: id 3/50, docs/results/pixels.md)
 bash launch/local.sh --config=experiments/pixels.py:smoke      (ends within two minutes)
 """
 
