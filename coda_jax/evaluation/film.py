@@ -87,7 +87,7 @@ def write_animation(path: Path, frames: np.ndarray, *, frames_per_s: float = 10.
     atomic_write(path, buffer.getvalue())
 
 
-def write_video(path: Path, frames: np.ndarray, *, frames_per_s: float = 10.0) -> None:
+def write_video(path: Path, frames: np.ndarray, *, frames_per_s: int = 10) -> None:
     """Write frames [f, height, width, 3] uint8 as the ending of ``path`` says: .mp4 (H.264), or .webp (``write_animation``); atomically.
 
     Raises:

@@ -95,10 +95,10 @@ def test_an_object_is_seen_where_its_centre_is_projected(scenes, camera):
 def test_any_number_of_states_needs_one_executable(scenes, states):
     renderer = JaxRenderer(4)
     pictures = renderer(scenes, states, FRONT, 24, 24)
-    before = raycast.cast._cache_size()  # pyright: ignore[reportFunctionMemberAccess]
+    before = raycast.cast._cache_size()  # pyright: ignore[reportAttributeAccessIssue]
     np.testing.assert_array_equal(renderer(scenes[2:5], states[2:5], FRONT, 24, 24), pictures[2:5])
     np.testing.assert_array_equal(renderer(scenes[:1], states[:1], WRIST, 24, 24).shape, (1, 24, 24, 3))
-    assert raycast.cast._cache_size() == before  # pyright: ignore[reportFunctionMemberAccess]
+    assert raycast.cast._cache_size() == before  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_what_rays_do_not_know_is_named():
