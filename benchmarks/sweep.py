@@ -47,13 +47,14 @@ class Measured:
 
 
 def configuration() -> settings.Config:
+    """Of the run whose checkpoints are swept."""
     config = settings.default()
     config.family = _FAMILY.value
     config.demos.count = _DEMOS.value
     config.clone.steps = _UPDATES.value
     config.checkpoint.every, config.checkpoint.keep = _UPDATES.value // _CHECKPOINTS.value, _CHECKPOINTS.value
-    config.evaluate.suites, config.evaluate.scenes, config.evaluate.films = (_SUITE.value,), _SCENES.value, 0
-    config.scenes.pictures, config.sim.worlds = 0, _WORLDS.value
+    config.evaluate.suites, config.evaluate.scenes, config.evaluate.films = (_SUITE.value,), 1, 0
+    config.scenes.pictures = 0
     return config
 
 
@@ -68,7 +69,8 @@ def measure(play: Callable[..., Any], whole: int) -> Measured:
     verdicts = dict(play(timings, whole))
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     shares = {
-        name: round(value / seconds, 3) for name, value in (("physics", timings.physics_s), ("policy", timings.policy_s), ("refill", timings.refill_s))
+        name: round(value / seconds, 3)
+        for name, value in (("physics", timings.physics_s), ("policy", timings.policy_s), ("refill", timings.refill_s))
     }
     return Measured(seconds, cpu, first_s, shares, verdicts)
 
@@ -106,6 +108,7 @@ def compare(folder: Path) -> None:
     config, catalogue, encoder = configuration(), Catalogue.all(), parts.encoder_of()
     with folders.open_run(folder, config):
         coevolve.run(config, folder, dry_run=False)
+    config.evaluate.scenes, config.sim.worlds = _SCENES.value, _WORLDS.value
     policies = sweep.kept(config, folder, ())
     params = [sweep.parameters(one) for one in policies]
     policy, horizon = parts.policy_of(config), parts.horizon_of(config)
@@ -120,7 +123,9 @@ def compare(folder: Path) -> None:
         sim = parts.simulator(config, catalogue, bucket)
 
         def play(timings: Timings, most: int):
-            found = sweep_suite(policy, params, cells[:most], episodes, sim, catalogue, encoder.encode, executed, key, block, timings=timings)
+            found = sweep_suite(
+                policy, params, cells[:most], episodes, sim, catalogue, encoder.encode, executed, key, block, timings=timings
+            )
             for cell, result in found:
                 yield (cell, result.episode.key), result.success
 
@@ -147,7 +152,11 @@ def compare(folder: Path) -> None:
     found: dict[str, Measured] = {}
     for name, play in plans.items():
         found[name] = measure(play, len(cells))
-        print(f"{name:<22} {found[name].seconds:7.1f} s wall, {found[name].cpu_s:7.1f} s CPU, {found[name].shares}", file=sys.stderr, flush=True)
+        print(
+            f"{name:<22} {found[name].seconds:7.1f} s wall, {found[name].cpu_s:7.1f} s CPU, {found[name].shares}",
+            file=sys.stderr,
+            flush=True,
+        )
     alone = policy_alone(policy, params, config, _DECISIONS.value)
     device, versions = runtime.device_summary(), runtime.versions()
     for name in ("stacked", "exact"):
@@ -182,7 +191,8 @@ def compare(folder: Path) -> None:
         }
         print(json.dumps(record), flush=True)
         print(
-            f"sweep, {name}: {record['value']} rollouts/min, loop {record['peer_value']}, ratio {record['ratio']} (CPU {record['cpu_ratio']}); "
+            f"sweep, {name}: {record['value']} rollouts/min, loop {record['peer_value']}, ratio {record['ratio']} "
+            f"(CPU {record['cpu_ratio']}); "
             f"{len(differing)} of {rollouts} verdicts differ",
             file=sys.stderr,
         )

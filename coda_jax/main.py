@@ -81,7 +81,12 @@ def _flags() -> flags.FlagValues:
         flag_values=values,
     )
     flags.DEFINE_integer("episode", 0, "replay: number of the rollout.", lower_bound=0, flag_values=values)
-    flags.DEFINE_list("against", [], "compare: other folders of runs, or RUN/evaluations/NAME, separated by commas; sweep: other folders of runs.", flag_values=values)
+    flags.DEFINE_list(
+        "against",
+        [],
+        "compare: other folders of runs, or RUN/evaluations/NAME, separated by commas; sweep: other folders of runs.",
+        flag_values=values,
+    )
     return values
 
 

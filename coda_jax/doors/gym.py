@@ -25,6 +25,7 @@ except ImportError as error:
     raise ImportError("gymnasium is not installed: pip install 'coda-jax[gym]'") from error
 
 ID = "coda_jax/Suite-v0"
+_METADATA: dict[str, Any] = {"render_modes": [], "render_fps": CONTROL_HZ}
 _SHAPES: dict[str, tuple[int, ...]] = {
     "ee_pos": (3,),
     "ee_quat": (4,),
@@ -74,7 +75,7 @@ class SuiteVectorEnv(VectorEnv):
       SuiteError: there is no such suite.
     """
 
-    metadata: dict[str, Any] = {"render_modes": [], "render_fps": CONTROL_HZ, "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+    metadata: dict[str, Any] = _METADATA | {"autoreset_mode": AutoresetMode.NEXT_STEP}
 
     def __init__(
         self,
@@ -115,9 +116,7 @@ class SuiteVectorEnv(VectorEnv):
                 raise ValueError(f"options['scenes'] must be {self.num_envs} numbers from 0 to {len(self.scenes) - 1}; got {scenes}")
         return _arrays(self._begin(mask, scenes)), self._infos_of_scenes(mask)
 
-    def step(
-        self, actions: np.ndarray
-    ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def step(self, actions: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset before step")
         ended = self._state.ended
@@ -196,7 +195,7 @@ class SuiteVectorEnv(VectorEnv):
 class SuiteEnv(gymnasium.Env):
     """One world of the scenes of a suite; as SuiteVectorEnv, without autoreset. options: ``scene``, the number of the one to begin in."""
 
-    metadata: dict[str, Any] = {"render_modes": [], "render_fps": CONTROL_HZ}  # noqa: RUF012
+    metadata: dict[str, Any] = _METADATA
 
     def __init__(
         self,

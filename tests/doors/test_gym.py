@@ -123,7 +123,7 @@ def test_success_is_rewarded_once_and_ends_the_episode(config, monkeypatch):
     up = np.array([[0, 0, 1, 0, 0, 0, -1]], np.float32)
     rewards, ends = [], []
     for _ in range(4):
-        _, reward, terminated, truncated, info = env.step(up)
+        _, reward, terminated, truncated, _ = env.step(up)
         rewards.append(float(reward[0]))
         ends.append((bool(terminated[0]), bool(truncated[0])))
     assert rewards.count(1.0) == 1 and all(end == (reward == 1, False) for reward, end in zip(rewards, ends, strict=True))

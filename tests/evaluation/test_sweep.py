@@ -96,7 +96,7 @@ def test_the_page_escapes_names_and_breaks_curves_between_runs(tmp_path):
         for step in (20, 40, 60)
         for t in (0.0, 1.0)
     ]
-    assert curves(cells, "id").count("<path d=\"M") == 4 + len(cells)  # a curve for each run and temperature, and the whiskers
+    assert curves(cells, "id").count('<path d="M') == 4 + len(cells)  # a curve for each run and temperature, and the whiskers
     page = write_sweep(tmp_path, "<i>name", {"id": cells}, {"id": cells[0]}).read_text()
     assert "<b>" not in page and "<i>" not in page and "&lt;b&gt;one step 20" in page
     assert "<script" not in page and "http" not in page.replace("http-equiv", "")

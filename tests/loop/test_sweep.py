@@ -8,8 +8,8 @@ import jax
 import numpy as np
 import pytest
 
-from coda_jax import config as settings
 from coda_jax import main as command_line
+from coda_jax import runtime
 from coda_jax.evaluation.records import read_records
 from coda_jax.evaluation.sweep_results import read_cells
 from coda_jax.loop import coevolve, evaluate, sweep
@@ -21,25 +21,42 @@ from tests.loop.small import small_config
 
 
 @pytest.fixture(scope="module")
-def config():
+def job():
+    """Of the run."""
     config = small_config()
     config.checkpoint.keep = 3
-    config.evaluate.suites = ("id", "tasks")
-    config.sweep.temperatures = (0.0, 1.0)
+    config.demos.count = 4
+    config.evaluate.suites, config.evaluate.scenes, config.evaluate.films = ("id",), 1, 0
     return config
 
 
 @pytest.fixture(scope="module")
-def whole(config, tmp_path_factory):
+def config(job):
+    """Of its sweeps: short episodes."""
+    return changed(
+        job, evaluate__suites=("id", "tasks"), evaluate__scenes=3, sweep__temperatures=(0.0, 1.0), horizon__pick_place=16, sweep__block=0
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(job, config, tmp_path_factory):
+    """A finished run, and its sweep with every policy asked by itself."""
     folder = tmp_path_factory.mktemp("whole")
-    with folders.open_run(folder, config):
-        coevolve.run(config, folder, dry_run=False)
+    with folders.open_run(folder, job):
+        coevolve.run(job, folder, dry_run=False)
+    sweep.run(config, folder, (), dry_run=False)
     return folder
 
 
 @pytest.fixture
 def copy(whole, tmp_path):
     return Path(shutil.copytree(whole, tmp_path / "copy"))
+
+
+@pytest.fixture
+def unswept(copy):
+    shutil.rmtree(copy / sweep.FOLDER)
+    return copy
 
 
 def cells_of(folder):
@@ -55,8 +72,6 @@ def changed(config, **values):
 
 
 def test_a_cell_is_what_evaluating_its_checkpoint_alone_gives(config, copy, capsys):
-    exact = changed(config, sweep__block=0)
-    sweep.run(exact, copy, (), dry_run=False)
     cells = cells_of(copy)
     assert set(cells) == {(step, suite, t) for step in (20, 40, 60) for suite in ("id", "tasks") for t in (0.0, 1.0)}
     evaluate.run(config, copy, dry_run=False)  # the newest checkpoint, without a temperature
@@ -65,24 +80,23 @@ def test_a_cell_is_what_evaluating_its_checkpoint_alone_gives(config, copy, caps
         own = [r for r in records if r.suite == suite]
         assert cells[60, suite, 1.0].verdicts == "".join("01"[r.success] for r in own)
         assert cells[60, suite, 1.0].control_steps == sum(r.steps for r in own)
+    capsys.readouterr()
+    sweep.run(config, copy, (), dry_run=False)
     out = capsys.readouterr().out
+    assert "12 cells, 12 done already, 0 rollouts to do" in out
     assert "best of id: copy step" in out and "chosen on these scenes" in out
     page = (copy / sweep.FOLDER / "sweep.html").read_text()
     assert "temperature 0" in page and "<script" not in page and 'aria-label="tasks"' in page
 
 
-def test_blocks_of_worlds_give_the_same_verdicts(config, copy):
-    sweep.run(changed(config, sweep__block=0), copy, (), dry_run=False)
-    exact = cells_of(copy)
-    (copy / sweep.FOLDER / "cells.jsonl").unlink()
-    sweep.run(changed(config, sweep__block=4), copy, (), dry_run=False)
-    stacked = cells_of(copy)
+def test_blocks_of_worlds_give_the_same_verdicts(config, whole, unswept):
+    sweep.run(changed(config, sweep__block=4), unswept, (), dry_run=False)
+    exact, stacked = cells_of(whole), cells_of(unswept)
     assert {k: c.verdicts for k, c in stacked.items()} == {k: c.verdicts for k, c in exact.items()}
     assert all(stacked[k].conditions != exact[k].conditions for k in exact)
 
 
 def test_a_second_start_does_what_is_missing(config, copy, capsys):
-    sweep.run(config, copy, (), dry_run=False)
     path = copy / sweep.FOLDER / "cells.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-2]) + lines[-1][:30])  # what a kill leaves
@@ -96,8 +110,8 @@ def test_a_second_start_does_what_is_missing(config, copy, capsys):
         sweep.run(config, copy, (), dry_run=False)
 
 
-def test_other_runs_stand_beside(config, copy, tmp_path, capsys):
-    other = Path(shutil.copytree(copy, tmp_path / "other"))
+def test_other_runs_stand_beside(config, unswept, tmp_path):
+    copy, other = unswept, Path(shutil.copytree(unswept, tmp_path / "other"))
     with Checkpoints(other / CHECKPOINTS, 3) as checkpoints:
         for step in (20, 40):  # or both hold the same and are one
             tree = checkpoints.restore(sweep.cloning.template(config, step), step).tree
@@ -114,7 +128,8 @@ def test_other_runs_stand_beside(config, copy, tmp_path, capsys):
         sweep.run(newest, copy, (other,), dry_run=True)
 
 
-def test_damaged_and_unusable_checkpoints_are_refused(config, copy, caplog):
+def test_damaged_and_unusable_checkpoints_are_refused(config, unswept, caplog):
+    copy = unswept
     with Checkpoints(copy / CHECKPOINTS, 3) as checkpoints:
         tree = checkpoints.restore(sweep.cloning.template(config, 40), 40).tree
         checkpoints.save(40, jax.tree.map(lambda x: x * np.nan if x.dtype == np.float32 else x, tree))
@@ -132,21 +147,19 @@ def test_the_test_split_is_only_swept_when_asked_for(config, copy, capsys):
     with pytest.raises(InputError, match=r"config\.sweep\.test=true"):
         sweep.run(on_test, copy, (), dry_run=True)
     sweep.run(changed(on_test, sweep__test=True), copy, (), dry_run=True)
-    assert "on test: 12 cells" in capsys.readouterr().out
+    assert "on test: 12 cells, 0 done already" in capsys.readouterr().out
 
 
 def test_the_command_line_reaches_it(config, copy, capsys):
     assert command_line.main(["--mode=sweep", f"--workdir={copy}", "--config.sweep.temperatures=0.5", "--dry_run"]) == command_line.DONE
-    assert "3 checkpoints x 1 temperatures x 2 suites on validation: 6 cells" in capsys.readouterr().out
+    assert "3 checkpoints x 1 temperatures x 1 suites on validation: 3 cells" in capsys.readouterr().out
     assert command_line.main(["--mode=sweep", f"--workdir={copy}", "--config.sweep.temperatures=-1"]) == command_line.BAD_INPUT
     assert "config.sweep.temperatures is (-1.0,)" in capsys.readouterr().err
     assert command_line.main(["--mode=sweep"]) == command_line.BAD_INPUT
 
 
-def test_a_stop_keeps_the_finished_cells(config, copy, monkeypatch):
-    from coda_jax import runtime
-
-    calls = []
+def test_a_stop_keeps_the_finished_cells(config, unswept, monkeypatch):
+    copy, calls = unswept, []
 
     def stop():
         calls.append(1)
@@ -163,7 +176,7 @@ def test_a_stop_keeps_the_finished_cells(config, copy, monkeypatch):
     assert len(again) == 12 and all(again[k] == c for k, c in done.items())
 
 
-def test_settings_of_sweeps_do_not_bind_a_run(config, copy):
-    other = settings.default()
-    other.update(changed(config, sweep__temperatures=(0.3,)))
-    assert folders.check(copy, other)
+def test_settings_of_sweeps_do_not_bind_a_run(job, whole):
+    assert folders.check(whole, changed(job, sweep__temperatures=(0.3,)))
+    with pytest.raises(InputError, match="demos.count: 4 -> 5"):
+        folders.check(whole, changed(job, demos__count=5))

@@ -90,7 +90,9 @@ def write_sweep(folder: Path, name: str, suites: Mapping[str, Sequence[CellResul
     template = Template(resources.files("coda_jax.evaluation.report").joinpath("template.html").read_text("utf-8"))
     page = template.substitute(
         title=escape(f"{name}: sweep"),
-        subtitle=escape(f"{len(cells)} cells, {sum(c.n for c in cells):,} rollouts, {' and '.join(sorted({c.split for c in cells}))} split"),
+        subtitle=escape(
+            f"{len(cells)} cells, {sum(c.n for c in cells):,} rollouts, {' and '.join(sorted({c.split for c in cells}))} split"
+        ),
         headline=escape(f"Best of each suite: {chosen}. {CHOSEN_ON_VALIDATION}"),
         tiles="",
         contents="",
