@@ -43,9 +43,9 @@ _SHAPES: dict[str, tuple[int, ...]] = {
 
 
 def observation_space() -> spaces.Dict:
-    """Of one world: the fields of types.py: Observation, in base frame and SI units, float32; ``present`` in int8, 1 for a real object."""
-    boxes: dict[str, spaces.Space] = {name: spaces.Box(-np.inf, np.inf, shape, np.float32) for name, shape in _SHAPES.items()}
-    return spaces.Dict(boxes | {"present": spaces.MultiBinary(TOKENS)})
+    """Of one world: the fields of types.py: Observation, base frame, SI units, float32; ``present`` is int8, 1 for a real object."""
+    boxes = {name: spaces.Box(-np.inf, np.inf, shape, np.float32) for name, shape in _SHAPES.items()}
+    return spaces.Dict({**boxes, "present": spaces.MultiBinary(TOKENS)})
 
 
 def action_space() -> spaces.Box:
@@ -62,11 +62,11 @@ def _arrays(obs: Observation) -> dict[str, np.ndarray]:
 class SuiteVectorEnv(VectorEnv):
     """``num_envs`` worlds of the scenes of a suite; every episode begins in a scene drawn by its world's own generator.
 
-    reset(seed=s) seeds world i with s + i (or with s[i] of a sequence); without a seed the generators go on. options: ``scenes``, [num_envs]
-    numbers of the scenes to begin in (read for the worlds that are reset); ``reset_mask``, [num_envs] bool.
+    reset(seed=s) seeds world i with s + i (or with s[i] of a sequence); without a seed the generators go on. options: ``scenes``,
+    [num_envs] numbers of the scenes to begin in (read for the worlds that are reset); ``reset_mask``, [num_envs] bool.
     Rewards are 1 at success, which terminates; a horizon that ran out, or a simulation that failed (info ``health``), truncates.
-    infos: ``scene`` and ``instruction`` of worlds that begin; ``success`` and ``health`` of worlds that acted, each with its mask ``_name``;
-    in autoreset mode SAME_STEP also ``final_obs`` and ``final_info``.
+    infos: ``scene`` and ``instruction`` of worlds that begin; ``success`` and ``health`` of worlds that acted; each with its mask
+    ``_name``; in autoreset mode SAME_STEP also ``final_obs`` and ``final_info``.
 
     Args:
       config: of the project, its defaults where None (``sim``, ``horizon``, ``robot`` are read).

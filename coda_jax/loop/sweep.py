@@ -158,7 +158,11 @@ def run(config: settings.Config, workdir: Path, against: Sequence[Path], dry_run
             path.parent.mkdir(exist_ok=True)
             _measure(config, scenes, policies, missing, path, total, bucket)
             have = {cell.key: cell for cell in read_cells(path)}
-        _show(workdir, {suite: [have[key] for key in keys] for suite, keys in wanted.items()}, config)
+        shown = {  # a run may have been renamed since
+            suite: [dataclasses.replace(have[key], run=policies[cell.policy].run) for key, cell in keys.items()]
+            for suite, keys in wanted.items()
+        }
+        _show(workdir, shown, config)
 
 
 def _wanted(config: settings.Config, suite: str, specs: Sequence[SceneSpec], policies: Sequence[Kept], bucket: Bucket) -> dict[tuple, Cell]:
