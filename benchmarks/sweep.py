@@ -201,7 +201,6 @@ def compare(folder: Path) -> None:
 def policy_alone(policy: Any, params: list, config: settings.Config, repeats: int) -> dict[str, float]:
     """CPU ms of deciding once for a full batch in which as many policies as there are have a world: stacked, and one after the other."""
     import jax
-    import jax.numpy as jnp
     import numpy as np
 
     from benchmarks.acting import observation, timed
@@ -209,7 +208,7 @@ def policy_alone(policy: Any, params: list, config: settings.Config, repeats: in
 
     worlds, stacked = config.sim.worlds, stack(params)
     obs, keys = observation(worlds, policy.text_dim), jax.random.split(jax.random.key(0), worlds)
-    warmth, all_of_them = jnp.ones(worlds), np.ones(worlds, bool)
+    warmth, all_of_them = np.ones(worlds, np.float32), np.ones(worlds, bool)
 
     def mixed(policies: int) -> Callable:
         own = np.sort(np.arange(worlds) % policies)

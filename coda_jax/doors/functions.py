@@ -79,11 +79,11 @@ class Worlds:
             raise ValueError("no scenes: give at least one, e.g. suite_scenes('pick_place', 'id')")
         if worlds < 1:
             raise ValueError(f"worlds is {worlds}; it must be at least 1")
-        config = settings.default() if config is None else config.copy_and_resolve_references()
-        config.sim.worlds, config.evaluate.executed = worlds, 1
+        own: settings.Config = settings.default() if config is None else config.copy_and_resolve_references()
+        own.sim.worlds, own.evaluate.executed = worlds, 1
         self.worlds, self.catalogue = worlds, Catalogue.all()
-        self._horizon, self._encode = parts.horizon_of(config), parts.encoder_of().encode
-        self._sim = parts.simulator(config, self.catalogue, parts.common_bucket(list(scenes), self.catalogue))
+        self._horizon, self._encode = parts.horizon_of(own), parts.encoder_of().encode
+        self._sim = parts.simulator(own, self.catalogue, parts.common_bucket(list(scenes), self.catalogue))
 
     def reset(self, scenes: Sequence[SceneSpec], key: jax.Array) -> tuple[State, Observation]:
         """Every world at the settled start of a scene, drawn from ``scenes`` by ``key``: nothing else of a start is random."""

@@ -85,7 +85,7 @@ class SuiteVectorEnv(VectorEnv):
         split: str = "validation",
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         config: settings.Config | None = None,
-        render_mode: None = None,
+        render_mode: str | None = None,
     ):
         if render_mode is not None:
             raise ValueError(f"render_mode is {render_mode!r}; these environments draw nothing: leave it out")
@@ -203,7 +203,7 @@ class SuiteEnv(gymnasium.Env):
         suite: str = "id",
         split: str = "validation",
         config: settings.Config | None = None,
-        render_mode: None = None,
+        render_mode: str | None = None,
     ):
         if render_mode is not None:
             raise ValueError(f"render_mode is {render_mode!r}; these environments draw nothing: leave it out")
@@ -237,4 +237,4 @@ class SuiteEnv(gymnasium.Env):
         return {name: np.array(array[0]) for name, array in _arrays(obs).items()}  # an array also where it is one number
 
 
-gymnasium.register(ID, entry_point=SuiteEnv, vector_entry_point=SuiteVectorEnv)
+gymnasium.register(ID, entry_point=f"{__name__}:SuiteEnv", vector_entry_point=f"{__name__}:SuiteVectorEnv")

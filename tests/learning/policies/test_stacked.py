@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.acting import observation
-from coda_jax.learning.policies.stacked import blocks_of, sample_blocks, sample_stacked, stack
+from coda_jax import runtime
+from coda_jax.learning.policies.stacked import blocks_of, sample_stacked, stack
 from tests.learning import toy
 
 WORLDS = 10
@@ -54,11 +55,11 @@ def test_no_mixture_of_policies_builds_another_executable(policy, params, inputs
     obs, keys, warmth = inputs
     stacked, everyone = stack(params), np.ones(WORLDS, bool)
     sample_stacked(policy, stacked, np.zeros(WORLDS, int), everyone, 4, obs, keys, warmth)
-    built = sample_blocks._cache_size()
+    built = runtime.compile_count()
     for policies in (np.arange(WORLDS) % 6, np.arange(WORLDS) // 5, np.full(WORLDS, 5)):
         for decides in (everyone, np.arange(WORLDS) < 3):
             sample_stacked(policy, stacked, policies, decides, 4, obs, keys, warmth)
-    assert sample_blocks._cache_size() == built
+    assert runtime.compile_count() == built
 
 
 def test_policies_of_other_shapes_are_refused(policy, params):
