@@ -203,7 +203,7 @@ def policy_alone(policy: Any, params: list, config: settings.Config, repeats: in
     import jax
     import numpy as np
 
-    from benchmarks.acting import observation, timed
+    from benchmarks.decisions import observation, timed
     from coda_jax.learning.policies.stacked import sample_stacked, stack
 
     worlds, stacked = config.sim.worlds, stack(params)

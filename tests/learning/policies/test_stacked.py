@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks.acting import observation
+from benchmarks.decisions import observation
 from coda_jax import runtime
 from coda_jax.learning.policies.stacked import blocks_of, sample_stacked, stack
 from tests.learning import toy
