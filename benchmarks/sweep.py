@@ -60,7 +60,7 @@ def configuration() -> settings.Config:
 
 def measure(play: Callable[..., Any], whole: int) -> Measured:
     """``play(timings, most)`` yields ((cell, key), success): first a little of it, to compile and settle, then all of it."""
-    from coda_jax.evaluation.rollouts import Timings
+    from coda_jax.evaluation.results import Timings
 
     began = time.perf_counter()
     dict(play(Timings(), 1))
@@ -98,7 +98,8 @@ def main(arguments: list[str]) -> None:
 def compare(folder: Path) -> None:
     import jax
 
-    from coda_jax.evaluation.rollouts import Timings, rollout
+    from coda_jax.evaluation.results import Timings
+    from coda_jax.evaluation.rollouts import rollout
     from coda_jax.evaluation.sweep import Cell, sweep_suite
     from coda_jax.loop import coevolve, evaluation, parts, sweep
     from coda_jax.loop import workdir as folders

@@ -80,7 +80,8 @@ class Worlds:
         if worlds < 1:
             raise ValueError(f"worlds is {worlds}; it must be at least 1")
         own: settings.Config = settings.default() if config is None else config.copy_and_resolve_references()
-        own.sim.worlds, own.evaluate.executed = worlds, 1
+        own.sim.worlds = own.sim.mjx_worlds = worlds
+        own.evaluate.executed = 1
         self.worlds, self.catalogue = worlds, Catalogue.all()
         self._horizon, self._encode = parts.horizon_of(own), parts.encoder_of().encode
         self._sim = parts.simulator(own, self.catalogue, parts.common_bucket(list(scenes), self.catalogue))

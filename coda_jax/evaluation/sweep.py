@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 import jax
 import numpy as np
 
-from coda_jax.evaluation.rollouts import EmbedFn, PolicyFn, Result, Timings, rollout
+from coda_jax.evaluation.results import Result, Timings
+from coda_jax.evaluation.rollouts import PolicyFn, rollout
+from coda_jax.evaluation.words import EmbedFn
 from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.learning.policies.stacked import sample_stacked, stack

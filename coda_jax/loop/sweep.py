@@ -15,7 +15,7 @@ import numpy as np
 from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.report.sweep import write_sweep
-from coda_jax.evaluation.rollouts import Result
+from coda_jax.evaluation.results import Result
 from coda_jax.evaluation.sweep import Cell, sweep_suite
 from coda_jax.evaluation.sweep_results import FILE, CellResult, append_cell, difference, interval, read_cells
 from coda_jax.evaluation.terminal import CHOSEN_ON_VALIDATION, Progress, print_table
@@ -117,7 +117,7 @@ def conditions(config: settings.Config, suite: str, specs: Sequence[SceneSpec], 
         "backend": parts.backend(config, bucket),
         "policy": dataclasses.asdict(parts.policy_of(config)),
         "robot": folders.robot_fingerprint(config),
-        "block": min(config.sweep.block, config.sim.worlds),
+        "block": config.sweep.block,
     }
     return hashlib.sha256(json.dumps([suite, told], sort_keys=True).encode()).hexdigest()[:16]
 
