@@ -9,6 +9,7 @@ stdout.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import sys
@@ -29,6 +30,7 @@ _DEMOS = flags.DEFINE_integer("demos", 100, "Demonstrations that it learns from.
 _TEMPERATURES = flags.DEFINE_list("temperatures", ["0", "0.5", "1"], "Temperatures.")
 _SCENES = flags.DEFINE_integer("scenes", 50, "Scenes of the suite.", lower_bound=1)
 _WORLDS = flags.DEFINE_integer("worlds", 64, "Worlds stepped together, in the sweep and in the loop.", lower_bound=1)
+_BLOCK = flags.DEFINE_integer("block", 16, "Worlds of one policy that decide together in the stacked sweep.", lower_bound=1)
 _SUITE = flags.DEFINE_string("suite", "id", "Suite, validation split.")
 _FAMILY = flags.DEFINE_string("family", "pick_place", "Family of tasks.")
 _FOLDER = flags.DEFINE_string("folder", "", "Run folder of the cloning, kept and used again; a temporary one where left out.")
@@ -107,7 +109,7 @@ def compare(folder: Path) -> None:
     from coda_jax.sim.simulator import episode_of
 
     config, catalogue, encoder = configuration(), Catalogue.all(), parts.encoder_of()
-    with folders.open_run(folder, config):
+    with contextlib.redirect_stdout(sys.stderr), folders.open_run(folder, config):
         coevolve.run(config, folder, dry_run=False)
     config.evaluate.scenes, config.sim.worlds = _SCENES.value, _WORLDS.value
     policies = sweep.kept(config, folder, ())
@@ -149,7 +151,7 @@ def compare(folder: Path) -> None:
         return play
 
     rollouts = len(cells) * len(episodes)
-    plans = {"loop": looped(False), "loop, simulator each": looped(True), "stacked": swept(config.sweep.block), "exact": swept(0)}
+    plans = {"loop": looped(False), "loop, simulator each": looped(True), "stacked": swept(_BLOCK.value), "exact": swept(0)}
     found: dict[str, Measured] = {}
     for name, play in plans.items():
         found[name] = measure(play, len(cells))
@@ -213,7 +215,7 @@ def policy_alone(policy: Any, params: list, config: settings.Config, repeats: in
 
     def mixed(policies: int) -> Callable:
         own = np.sort(np.arange(worlds) % policies)
-        return lambda: sample_stacked(policy, stacked, own, all_of_them, min(config.sweep.block, worlds), obs, keys, warmth)
+        return lambda: sample_stacked(policy, stacked, own, all_of_them, min(_BLOCK.value, worlds), obs, keys, warmth)
 
     def each(policies: int) -> Callable:
         return lambda: [policy.sample(p, obs, keys, 1, None, warmth) for p in params[:policies]]

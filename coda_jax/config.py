@@ -274,7 +274,7 @@ def default(preset: str = "cpu") -> Config:
             "sweep": {  # --mode=sweep, under the settings of evaluate
                 "temperatures": (0.0, 0.5, 1.0),  # what the noise of the flow is multiplied by; 1 as in training and in every other mode
                 "checkpoints": 0,  # newest ones of each run, 0 for every one that is kept
-                "block": 16,  # worlds of one policy that decide together; 0: verdicts bit for bit those of evaluating each policy alone
+                "block": 0,  # worlds of one policy in stacked decisions; 0: each policy by itself, verdicts bit for bit as evaluated alone
                 "test": False,  # whether the test split may be swept
             },
         }
