@@ -16,7 +16,7 @@ from coda_jax.loop.round_budget import episodes_of_a_round
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.bucket import Bucket
-from coda_jax.sim.mjx_model import MJX_BUCKETS
+from coda_jax.sim.mjx_buckets import MJX_BUCKETS, holds
 
 ROW_BYTES = 500  # of one control step of a demonstration
 RECORD_BYTES = 30e3  # of one recorded rollout on disk
@@ -101,7 +101,7 @@ def _require_executables(config: settings.Config) -> None:
     needed = {"evaluation": evaluation_bucket(config)}
     if config.rounds.count:
         needed["rounds"] = parts.training_bucket(config, Catalogue("train"))
-    missing = [f"{what} {bucket.name}" for what, bucket in needed.items() if bucket not in MJX_BUCKETS]
+    missing = [f"{what} {bucket.name}" for what, bucket in needed.items() if not holds(bucket)]
     if missing:
         declared = ", ".join(sorted(b.name for b in MJX_BUCKETS))
         raise InputError(
