@@ -16,7 +16,7 @@ from coda_jax.sim.mjx_surrogates import Slot
 FIXTURE_SLOT: Slot = ("box",) * FIXTURE_GEOMS
 BASE_SLOT: Slot = ("box",) * BASE_GEOMS
 LINK_SLOT: Slot = ("box",) * LINK_GEOMS
-_SMALL: Slot = ("box",) * 3 + ("capsule",)
+_SMALL: Slot = ("box", "capsule")
 _WHOLE: Slot = ("box",) * 6 + ("capsule",)
 
 
@@ -34,13 +34,13 @@ class Limits:
 
 
 MJX_BUCKETS: dict[Bucket, Limits] = {
-    Bucket(2, 4): Limits(_SMALL, pairs=16, contacts=32),
-    Bucket(2, 7): Limits(_WHOLE, pairs=24, contacts=48),
-    Bucket(4, 7): Limits(_WHOLE, pairs=24, contacts=64),
-    Bucket(6, 7): Limits(_WHOLE, pairs=32, contacts=96),
-    Bucket(2, 7, True): Limits(_WHOLE, pairs=24, contacts=48),
-    Bucket(4, 7, True): Limits(_WHOLE, pairs=24, contacts=72),
-    Bucket(6, 7, True): Limits(_WHOLE, pairs=32, contacts=96),
+    Bucket(2, 2): Limits(_SMALL, pairs=16, contacts=32),
+    Bucket(2, 7): Limits(_WHOLE, pairs=32, contacts=48),
+    Bucket(4, 7): Limits(_WHOLE, pairs=32, contacts=64),
+    Bucket(6, 7): Limits(_WHOLE, pairs=40, contacts=96),
+    Bucket(2, 7, True): Limits(_WHOLE, pairs=32, contacts=48),
+    Bucket(4, 7, True): Limits(_WHOLE, pairs=32, contacts=72),
+    Bucket(6, 7, True): Limits(_WHOLE, pairs=40, contacts=96),
 }
 
 

@@ -7,7 +7,6 @@ scene leaves empty are shrunk and kept where they touch nothing; the joint that 
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 
@@ -21,12 +20,11 @@ from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import HIDDEN_GROUP, CompiledScene, SceneError, compile_scene, template_xml
 from coda_jax.sim.joint import HINGE_ARMATURE
 from coda_jax.sim.mjx_buckets import MJX_BUCKETS
-from coda_jax.sim.panda import PANDA, arm_xml
+from coda_jax.sim.panda import PANDA
 from coda_jax.sim.robot import Robot
 from coda_jax.types import FIXTURE_SLOTS
 
-# Pads with two contacts with a box instead of four.
-ROBOT = dataclasses.replace(PANDA, bodies_xml=arm_xml("capsule"))
+ROBOT = PANDA  # capsules in place of its pads would halve the contacts, but slip off flat things and balls (docs/mjx.md)
 EMPTY_SIZE_M = (0.001, 0.001, 0.001)
 ASIDE_M = (20.0, 20.0, 2.0)  # empty slots float here; the table's plane is infinite, so they stay above it
 _NEVER_M = -1000.0  # bounding radius of an empty geom: it comes last among the pairs that are tested
