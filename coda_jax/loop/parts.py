@@ -29,8 +29,8 @@ from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.suites import SuiteError
-from coda_jax.sim.bucket import Bucket, smallest
 from coda_jax.sim import mjx_buckets
+from coda_jax.sim.bucket import Bucket, smallest
 from coda_jax.sim.compile import SceneError, bucket_of
 from coda_jax.sim.demonstrate import NoiseSettings
 from coda_jax.sim.native import NativeSimulator

@@ -19,8 +19,8 @@ from mujoco import mjx
 
 from coda_jax.programs import expressions
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.sim import mjx_buckets, mjx_model, mjx_pairs
 from coda_jax.sim import joint as joints
+from coda_jax.sim import mjx_buckets, mjx_model, mjx_pairs
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import SceneError
 from coda_jax.sim.control import control_ramp

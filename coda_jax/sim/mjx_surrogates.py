@@ -60,7 +60,7 @@ def _inside(p: Primitive, points: np.ndarray) -> np.ndarray:
     local = np.abs((points - p.pos_m) @ np.array(rotation(p.quat_wxyz)))
     a, b, c = p.size_m
     if p.shape == "box":
-        return (local <= (a, b, c)).all(1)
+        return np.all(local <= (a, b, c), axis=1)
     if p.shape == "ellipsoid":
         return ((local / (a, b, c)) ** 2).sum(1) <= 1.0
     if p.shape == "sphere":
