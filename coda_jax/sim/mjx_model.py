@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -56,9 +57,7 @@ def frame(bucket: Bucket) -> mujoco.MjModel:
         for name, value in (("max_contact_points", limits.contacts), ("max_geom_pairs", limits.pairs))
     )
     spec = mujoco.MjSpec.from_string(xml.replace("</mujoco>", f"<custom>{numbers}</custom></mujoco>"))
-    # In float32 the elliptic cone of the native backend throws objects about as soon as two of them rest on the table (of 24 scenes
-    # none succeeded, with impratio 1 still 21). Pyramids hold; an object in the grasp creeps by up to 5 mm against native.
-    spec.option.cone = mujoco.mjtCone.mjCONE_PYRAMIDAL
+    _set_cone(spec.option)
     table = spec.geom("table")
     for body, part in _bodies(bucket):
         for g, shape in enumerate(mjx_buckets.slot_of(bucket, part)):
@@ -81,6 +80,15 @@ def frame(bucket: Bucket) -> mujoco.MjModel:
     return spec.compile()
 
 
+def _set_cone(option: Any) -> None:
+    """MJX's friction, of an MjSpec's or a model's options.
+
+    In float32 the elliptic cone of the native backend throws objects about as soon as two of them rest on the table (of 24 scenes none
+    succeeded). Pyramids hold, but with the native ``impratio`` of 10 things tip over in the jaws and when let go (docs/mjx.md).
+    """
+    option.cone, option.impratio = mujoco.mjtCone.mjCONE_PYRAMIDAL, 1.0
+
+
 def _bodies(bucket: Bucket) -> list[tuple[str, str]]:
     """(body, part) of every slot."""
     slots = [(f"o{i}", "object") for i in range(bucket.free)] + [(f"f{i}", "fixture") for i in range(FIXTURE_SLOTS)]
@@ -95,7 +103,7 @@ def compiled(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, robot: Robot
     """
     frame(bucket)
     scene = compile_scene(spec, catalogue, bucket, robot, functools.partial(mjx_buckets.fit, bucket))
-    scene.model.opt.cone = mujoco.mjtCone.mjCONE_PYRAMIDAL
+    _set_cone(scene.model.opt)
     return scene
 
 
