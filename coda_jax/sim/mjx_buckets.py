@@ -24,8 +24,8 @@ _WHOLE: Slot = ("box",) * 6 + ("capsule",)
 class Limits:
     """What a bucket's executable holds.
 
-    slot: shape of each geom of a free object. pairs: those tested of each kind (box and box, box and capsule, ...), the ones whose
-    bounding spheres overlap most. contacts: the deepest ones, kept for the solver.
+    slot: shape of each geom of a free object. pairs: those tested of each kind (box and box, box and capsule, ...), the nearest
+    ones. contacts: the deepest ones, kept for the solver.
     """
 
     slot: Slot
@@ -36,11 +36,11 @@ class Limits:
 MJX_BUCKETS: dict[Bucket, Limits] = {
     Bucket(2, 2): Limits(_SMALL, pairs=16, contacts=32),
     Bucket(2, 7): Limits(_WHOLE, pairs=32, contacts=48),
-    Bucket(4, 7): Limits(_WHOLE, pairs=32, contacts=64),
-    Bucket(6, 7): Limits(_WHOLE, pairs=40, contacts=96),
+    Bucket(4, 7): Limits(_WHOLE, pairs=64, contacts=64),
+    Bucket(6, 7): Limits(_WHOLE, pairs=64, contacts=96),
     Bucket(2, 7, True): Limits(_WHOLE, pairs=32, contacts=48),
     Bucket(4, 7, True): Limits(_WHOLE, pairs=32, contacts=72),
-    Bucket(6, 7, True): Limits(_WHOLE, pairs=40, contacts=96),
+    Bucket(6, 7, True): Limits(_WHOLE, pairs=64, contacts=96),
 }
 
 

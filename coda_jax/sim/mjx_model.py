@@ -28,7 +28,9 @@ from coda_jax.types import FIXTURE_SLOTS
 ROBOT = PANDA  # capsules in place of its pads would halve the contacts, but slip off flat things and balls (docs/mjx.md)
 EMPTY_SIZE_M = (0.001, 0.001, 0.001)
 ASIDE_M = (20.0, 20.0, 2.0)  # empty slots float here; the table's plane is infinite, so they stay above it
-_NEVER_M = -1000.0  # bounding radius of an empty geom: it comes last among the pairs that are tested
+# MJX uses bounding radii for one thing, to choose the pairs that it tests: those nearest after the radii are taken off. The true radii of
+# palm, boards and walls put whatever is near them before what touches, so they are cut; those of empty geoms put them last.
+_MOST_RADIUS_M, _NEVER_M = 0.03, -1000.0
 _TYPES = {"box": mujoco.mjtGeom.mjGEOM_BOX, "capsule": mujoco.mjtGeom.mjGEOM_CAPSULE}
 
 # What differs between scenes of one bucket; the rest of the model is shared by all worlds.
@@ -124,6 +126,7 @@ def scene_fields(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket) -> tuple
             owner = getattr(owner, part)
         fields[name] = np.array(owner, np.float32)
     fields["geom_aabb"] = fields["geom_aabb"].reshape(-1, 6)
+    fields["geom_rbound"] = np.minimum(fields["geom_rbound"], _MOST_RADIUS_M)
     _set_empty_aside(scene.model, fields)
     qpos, first = np.array(scene.qpos, np.float32), ROBOT.coordinates
     for slot in range(bucket.free):

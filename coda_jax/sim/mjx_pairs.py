@@ -1,4 +1,4 @@
-"""Whether the limit on tested pairs has hidden a contact: MJX tests the pairs whose bounding spheres overlap most, and drops the others."""
+"""Whether the limit on tested pairs has hidden a contact: MJX tests the nearest pairs (mjx_model.py), and drops the others."""
 
 from __future__ import annotations
 
