@@ -62,7 +62,8 @@ def batched(bucket, job) -> dict[str, Any]:
     """
     import jax
 
-    from coda_jax.evaluation.rollouts import Timings, rollout
+    from coda_jax.evaluation.results import Timings
+    from coda_jax.evaluation.rollouts import rollout
     from coda_jax.sim.native import NativeSimulator
 
     config, catalogue, act, embed, episodes = job

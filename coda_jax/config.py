@@ -52,7 +52,8 @@ def default(preset: str = "cpu") -> Config:
             },
             "sim": {
                 "backend": "auto",  # auto, native or mjx; auto takes native on a CPU
-                "worlds": 64,  # worlds stepped together, per executable
+                "worlds": 64,  # native: worlds stepped together
+                "mjx_worlds": 0,  # mjx: worlds over all devices; 0 for the number that this device was once found to step best
                 "threads": 0,  # native: threads of the physics pool, 0 for one per core
             },
             "sandbox": {  # what one program may use

@@ -1,6 +1,7 @@
 """Closed-loop rollouts: the common seam above every backend.
 
-A queue of episodes runs in a fixed number of worlds; finished ones are refilled.
+A queue of episodes runs in a fixed number of worlds; finished ones are refilled. Where the simulator is traced (MJX) and the policy can
+be, the loop runs on the device (scan_rollouts.py); else decisions and chunks alternate here.
 
 What happens in an episode depends on its key (scene, repeat) and the decision's number alone, never on its world or its neighbours.
 
@@ -10,16 +11,17 @@ decision. The horizon is that of a plain episode: the prefix counts.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-import jax
 import numpy as np
 
 from coda_jax.evaluation.guidance import Guidance, Guided
+from coda_jax.evaluation.results import Result, Timings, decision_keys, whole_chunks
+from coda_jax.evaluation.scan_rollouts import InScan, ScanSimulator, scan_rollout
+from coda_jax.evaluation.words import EmbedFn, embedded_words
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.sim.observe import observe, scene_texts
+from coda_jax.sim.observe import observe
 from coda_jax.sim.recording import Tape
 from coda_jax.sim.refill import Refill
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
@@ -28,55 +30,6 @@ from coda_jax.types import TOKENS, Array, Observation, SimState, WorldView
 # (observation of W worlds, keys [W] of this decision) -> chunks [W, h, 7]; the first ``executed`` rows are carried out.
 # One that is Guided is also told where the episodes' training programs stand.
 PolicyFn = Callable[[Observation, Array], Array] | Guided
-EmbedFn = Callable[[Sequence[str]], np.ndarray]
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """One finished episode of ``t`` control steps and ``k`` decisions.
-
-    predicates: [t, p] after each step, column 0 is nu. qpos: [t, q] after each step. actions: [t, 7] as the policy gave them (the
-    simulator clips to [-1, 1]). executed: [k] steps of each chunk. prefix: how many of the ``t`` steps were the prefix's.
-    views: the t + 1 moments (sim/recording.py), chunks: [k, h, 7] as the policy gave them, whole; None without a record.
-    clipped: action entries outside [-1, 1]. health: bit flags; a flagged episode is no success: evaluation
-    counts it as a failure, and how many there were is reported apart.
-    """
-
-    episode: Episode
-    success: bool
-    predicates: np.ndarray
-    qpos: np.ndarray
-    actions: np.ndarray
-    executed: np.ndarray
-    clipped: int
-    health: int
-    prefix: int
-    views: WorldView | None
-    chunks: np.ndarray | None
-
-    @property
-    def steps(self) -> int:
-        return len(self.predicates)
-
-
-@dataclasses.dataclass
-class Timings:
-    """Where the wall time of rollouts goes, s."""
-
-    physics_s: float = 0.0
-    policy_s: float = 0.0
-    refill_s: float = 0.0
-    total_s: float = 0.0
-
-
-@jax.jit
-def _decision_keys(key: Array, pairs: Array, decision: Array) -> Array:
-    """Keys [b] folded from (scene, repeat) pairs [b, 2] and the decision's number [b]."""
-
-    def one(pair, k):
-        return jax.random.fold_in(jax.random.fold_in(jax.random.fold_in(key, pair[0]), pair[1]), k)
-
-    return jax.vmap(one)(pairs, decision)
 
 
 class _Words:
@@ -89,15 +42,9 @@ class _Words:
         self.instruction = np.zeros((worlds, d), np.float32)
 
     def put(self, worlds: Sequence[int], episodes: Sequence[Episode]) -> None:
-        words = [(*tokens, instruction) for tokens, instruction in (scene_texts(e.spec, self._catalogue) for e in episodes)]
-        flat = [w for row in words for w in row]
-        present = np.array([bool(w) for w in flat])
-        embedded = np.zeros((len(flat), self.text.shape[-1]), np.float32)
-        embedded[present] = self._embed([w for w in flat if w])
-        embedded = embedded.reshape(len(words), TOKENS + 1, -1)
         rows = np.asarray(worlds)
         self.text, self.instruction = self.text.copy(), self.instruction.copy()  # jax may still read the old ones
-        self.text[rows], self.instruction[rows] = embedded[:, :TOKENS], embedded[:, TOKENS]
+        self.text[rows], self.instruction[rows] = embedded_words(episodes, self._catalogue, self._embed)
 
 
 def rollout(
@@ -117,6 +64,9 @@ def rollout(
       episodes: of one bucket; any number, W at a time. policy_fn: samples W chunks, one executable. embed: sentences to [n, d].
       executed: e, control steps carried out of each chunk. key: folded with (scene, repeat, decision). record: results have views.
     """
+    if isinstance(sim, ScanSimulator) and isinstance(policy_fn, InScan):
+        yield from scan_rollout(sim, catalogue, episodes, policy_fn, embed, executed, key, timings, record)
+        return
     clock = timings or Timings()
     begun = time.perf_counter()
     refill = Refill(sim, episodes)
@@ -139,7 +89,7 @@ def rollout(
     clock.refill_s += time.perf_counter() - begun
     while batch.mask.any():
         start = time.perf_counter()
-        obs, keys = observe(state.view, words.text, words.instruction), _decision_keys(key, pairs, decision)
+        obs, keys = observe(state.view, words.text, words.instruction), decision_keys(key, pairs, decision)
         if isinstance(policy_fn, Guided):
             assert guidance is not None
             chunks = guidance.chunks(obs, state.view, keys, batch.mask & ~_in_prefix(batch.episodes, decision, executed))
@@ -178,14 +128,9 @@ def rollout(
         clock.total_s = time.perf_counter() - begun
 
 
-def _whole_chunks(episode: Episode, executed: int) -> int:
-    """Chunks of the episode's prefix; actions that do not fill one are left to the policy."""
-    return 0 if episode.prefix is None else len(episode.prefix) // executed
-
-
 def _in_prefix(episodes: Sequence[Episode | None], decision: np.ndarray, executed: int) -> np.ndarray:
     """[W] bool: worlds whose next chunk is their episode's prefix's."""
-    return np.array([e is not None and d < _whole_chunks(e, executed) for e, d in zip(episodes, decision, strict=True)])
+    return np.array([e is not None and d < whole_chunks(e, executed) for e, d in zip(episodes, decision, strict=True)])
 
 
 def _with_prefixes(chunks: np.ndarray, episodes: Sequence[Episode | None], decision: np.ndarray) -> np.ndarray:
@@ -203,7 +148,7 @@ def _with_prefixes(chunks: np.ndarray, episodes: Sequence[Episode | None], decis
 def _result(batch: SceneBatch, state: SimState, w: int, pieces: list, success: bool, executed: int, views: WorldView | None) -> Result:
     episode = batch.episodes[w]
     assert episode is not None
-    prefix = _whole_chunks(episode, executed) * executed
+    prefix = whole_chunks(episode, executed) * executed
     return Result(
         episode=episode,
         success=success,

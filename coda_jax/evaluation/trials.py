@@ -8,7 +8,8 @@ import jax
 
 from coda_jax.agents.base import Measured, Outcome, Recorded, Trial
 from coda_jax.evaluation.failures import PHASES, phase_failed
-from coda_jax.evaluation.rollouts import EmbedFn, PolicyFn, Result, rollout
+from coda_jax.evaluation.results import Result
+from coda_jax.evaluation.rollouts import EmbedFn, PolicyFn, rollout
 from coda_jax.evaluation.statistics import Interval, cluster_bootstrap, wilson
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families import margins

@@ -16,7 +16,9 @@ from coda_jax.evaluation.failures import PHASES, phase_failed
 from coda_jax.evaluation.guidance import Guided
 from coda_jax.evaluation.metrics import Moment, Tally
 from coda_jax.evaluation.records import EvalRecord, write_records
-from coda_jax.evaluation.rollouts import PolicyFn, Result, rollout
+from coda_jax.evaluation.results import Result
+from coda_jax.evaluation.rollouts import PolicyFn, rollout
+from coda_jax.evaluation.scan_rollouts import InScan
 from coda_jax.evaluation.statistics import wilson
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning import lora
@@ -112,6 +114,16 @@ class Guide:
     temperature_of: Callable[[Episode], float | None] = lambda _: None
 
 
+@dataclasses.dataclass(frozen=True)
+class OneSample:
+    """A sample of the policy as the decision, as InScan wants it."""
+
+    policy: FlowPolicy
+
+    def __call__(self, params: Params, obs: Observation, keys: Array) -> Array:
+        return self.policy.sample(params, obs, keys, 1)[:, 0]
+
+
 def acting(
     policy: FlowPolicy, params: Params, sim: Simulator, catalogue: Catalogue, guide: Guide | None = None
 ) -> tuple[Simulator, PolicyFn]:
@@ -125,6 +137,8 @@ def acting(
         return watched.roles if watched else None
 
     if guide is None or guide.actor.mode == "policy":
+        if watched is None:
+            return simulator, InScan(OneSample(policy), params)
         return simulator, lambda obs, keys: policy.sample(params, obs, keys, 1, roles())[:, 0]
 
     def choose(obs: Observation, program: ProgramInput, keys: Array, temperatures: Array) -> tuple[Array, Selection]:

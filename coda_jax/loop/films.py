@@ -9,7 +9,7 @@ from PIL import Image
 
 from coda_jax.evaluation.failures import PHASES, phase_reached
 from coda_jax.evaluation.film import film_strip, pick_steps, write_strip
-from coda_jax.evaluation.rollouts import Result
+from coda_jax.evaluation.results import Result
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.bucket import Bucket

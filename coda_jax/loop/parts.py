@@ -22,6 +22,7 @@ from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.learning.policies.grounding import NAMED_HEADS
 from coda_jax.learning.steps import Training
+from coda_jax.loop import mjx_worlds
 from coda_jax.loop.checkpoint import CheckpointError
 from coda_jax.programs.limits import Limits
 from coda_jax.runtime import InputError, cache_home
@@ -205,7 +206,12 @@ def simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket) -> 
         return native_simulator(config, catalogue, bucket)
     from coda_jax.sim.mjx import MjxSimulator
 
-    return MjxSimulator(catalogue, bucket, config.sim.worlds, config.evaluate.executed)
+    mesh, chunk = mjx_worlds.devices_mesh(), config.evaluate.executed
+    try:
+        worlds = mjx_worlds.worlds_for(config.sim.mjx_worlds, catalogue, bucket, chunk, mesh, settings.families(config))
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    return MjxSimulator(catalogue, bucket, worlds, chunk, mesh)
 
 
 @contextlib.contextmanager

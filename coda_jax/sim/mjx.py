@@ -8,13 +8,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 from mujoco import mjx
 
 from coda_jax.programs import expressions
@@ -24,6 +25,9 @@ from coda_jax.sim import mjx_buckets, mjx_model, mjx_pairs
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import SceneError
 from coda_jax.sim.control import control_ramp
+from coda_jax.sim.executable import Executable, Report
+from coda_jax.sim.mjx_size import Size, size_of
+from coda_jax.sim.mjx_state import DATA
 from coda_jax.sim.panda import PANDA
 from coda_jax.sim.robot import forward_kinematics
 from coda_jax.sim.simulator import Episode, SceneBatch
@@ -211,11 +215,9 @@ def _health(bucket: Bucket, fields: dict[str, Array], data: Any) -> Array:
     return jnp.where(finite, 0, HEALTH_NAN) | jnp.where(full | hidden, HEALTH_OVERFLOW, 0)
 
 
-@functools.partial(jax.jit, static_argnames="bucket")
-def _step_chunk(
+def run_chunk(
     bucket: Bucket,
-    shared: Any,
-    owner: Array,
+    fixed: tuple[Any, Array],
     scenes: MjxScenes,
     table: expressions.Table,
     horizon: Array,
@@ -224,7 +226,11 @@ def _step_chunk(
     chunk: Array,
     hold: Array,
 ) -> tuple[SimState, ChunkTrace]:
-    """Chunk [b, e, 7] of every world; ``hold`` (a scalar) settles instead: constant command, no early stop at nu."""
+    """Chunk [b, e, 7] of every world, inside any executable.
+
+    fixed: MjxSimulator.fixed. hold: a scalar; true settles instead: constant command, no early stop at nu.
+    """
+    shared, owner = fixed
 
     def running(state: SimState, nu: Array) -> Array:
         return mask & (hold | (nu < 0.5)) & (state.view.control_step < horizon) & (state.health == 0)
@@ -255,7 +261,23 @@ def _step_chunk(
     )
 
 
-_replace = jax.jit(_select)
+_replace = Executable("mjx refill", jax.jit(_select))
+
+
+@functools.cache
+def _of_bucket(bucket: Bucket) -> Callable[..., tuple[SimState, ChunkTrace]]:
+    return functools.partial(run_chunk, bucket)
+
+
+@functools.cache
+def _chunk_program(bucket: Bucket, mesh: Mesh | None) -> Executable:
+    run = _of_bucket(bucket)
+    if mesh is None:
+        return Executable("mjx chunk", jax.jit(run))
+    here, everywhere = PartitionSpec(DATA), PartitionSpec()
+    specs = (everywhere, *[here] * 6, everywhere)
+    # Each device solves its own contacts; left to the partitioner, every iteration of the solver would wait for all devices.
+    return Executable("mjx chunk", jax.jit(jax.shard_map(run, mesh=mesh, in_specs=specs, out_specs=here, check_vma=False)))
 
 
 def _empty_view(worlds: int) -> WorldView:
@@ -263,9 +285,9 @@ def _empty_view(worlds: int) -> WorldView:
     special = {"ee_pos": (3,), "ee_quat": (4,), "gripper_opening": (), "articulation": (TOKENS,), "articulation_range": (TOKENS, 2)}
     flags = {"finger_contact": (TOKENS, 2), "contact": (TOKENS, TOKENS + 1), "present": (TOKENS,)}
     vectors = {f.name: (TOKENS, 4 if "quat" in f.name else 3) for f in dataclasses.fields(WorldView)}
-    leaves = {name: jnp.zeros((worlds, *shape)) for name, shape in (vectors | special).items()}
-    leaves |= {name: jnp.zeros((worlds, *shape), bool) for name, shape in flags.items()}
-    leaves["control_step"] = jnp.zeros(worlds, jnp.int32)
+    leaves: dict[str, Any] = {name: np.zeros((worlds, *shape), np.float32) for name, shape in (vectors | special).items()}
+    leaves |= {name: np.zeros((worlds, *shape), bool) for name, shape in flags.items()}
+    leaves["control_step"] = np.zeros(worlds, np.int32)
     return WorldView(**leaves)
 
 
@@ -274,20 +296,39 @@ class MjxSimulator:
 
     Args:
       catalogue: assets by id. bucket: of the scenes; the simulator's own is the declared one that takes them (mjx_buckets.py). worlds: W
-        and chunk: e, both fixed per executable; resets use the executable of chunks.
+        and chunk: e, both fixed per executable; resets use the executable of chunks. mesh: devices over whose axis "data" the worlds are
+        spread; None for the first device alone.
 
     Raises:
       SceneError: no declared bucket takes them.
+      ValueError: W does not divide by the mesh's devices.
     """
 
-    def __init__(self, catalogue: Catalogue, bucket: Bucket, worlds: int, chunk: int) -> None:
-        self.catalogue, self.bucket, self.worlds, self.chunk = catalogue, mjx_buckets.declared(bucket), worlds, chunk
-        self._device = jax.local_devices()[0]
-        model, self._shared = _shared(self.bucket)
-        blank = mjx.make_data(model, impl="jax")
+    def __init__(self, catalogue: Catalogue, bucket: Bucket, worlds: int, chunk: int, mesh: Mesh | None = None) -> None:
+        self.catalogue, self.bucket, self.worlds, self.chunk, self.mesh = catalogue, mjx_buckets.declared(bucket), worlds, chunk, mesh
+        if mesh is not None and worlds % mesh.shape[DATA]:
+            raise ValueError(f"{worlds} worlds on {mesh.shape[DATA]} devices: take a multiple of {mesh.shape[DATA]} worlds")
+        device = SingleDeviceSharding(jax.local_devices()[0])
+        self.by_world = device if mesh is None else NamedSharding(mesh, PartitionSpec(DATA))
+        self.everywhere = device if mesh is None else NamedSharding(mesh, PartitionSpec())
+        model, shared = _shared(self.bucket)
+        self.fixed = jax.device_put((shared, jnp.asarray(_geom_owner(model))), self.everywhere)
+        self._one = blank = mjx.make_data(model, impl="jax")
         home = jnp.asarray(PANDA.home_command, jnp.float32)
-        self._blank = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (worlds, *leaf.shape)), blank.replace(ctrl=home))
-        self._owner = jnp.asarray(_geom_owner(model))
+        spread = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (worlds, *leaf.shape)), blank.replace(ctrl=home))
+        self.blank = jax.device_put(spread, self.by_world)
+        zero = np.zeros(worlds, np.int32)
+        self._zero, self._settling, self._everyone = self._put((zero, zero + SETTLE_STEPS, np.ones(worlds, bool)))
+        self._nothing, self._unseen = self._put((np.zeros((worlds, chunk, ACTION_DIM), np.float32), _empty_view(worlds)))
+        self._hold = {hold: jax.device_put(np.asarray(hold), self.everywhere) for hold in (False, True)}
+
+    def size(self, episode: Episode) -> Size:
+        """What a world takes, told before anything is compiled."""
+        return size_of(self.bucket, self._one, mjx_model.scene_fields(episode.spec, self.catalogue, self.bucket)[1])
+
+    def chunk_fn(self) -> Callable[..., tuple[SimState, ChunkTrace]]:
+        """``run_chunk`` of this bucket; equal for every simulator of it, so that executables made with it are found again."""
+        return _of_bucket(self.bucket)
 
     def compile(self, episodes: Sequence[Episode]) -> SceneBatch:
         """Build at most W episodes; padding worlds carry the first scene and never run.
@@ -299,14 +340,10 @@ class MjxSimulator:
             raise SceneError(f"{len(episodes)} episodes for {self.worlds} worlds: pass between 1 and {self.worlds}")
         filled = [*episodes, *[episodes[0]] * (self.worlds - len(episodes))]
         rows, tables = self._rows(filled)
-        return SceneBatch(
-            bucket=self.bucket,
-            episodes=(*episodes, *[None] * (self.worlds - len(episodes))),
-            models=jax.device_put(rows),
-            table=jax.device_put(expressions.stack(tables)),
-            horizon=jnp.array([e.horizon for e in filled], jnp.int32),
-            mask=jnp.arange(self.worlds) < len(episodes),
-        )
+        horizon = np.array([e.horizon for e in filled], np.int32)
+        mask = np.arange(self.worlds) < len(episodes)
+        models, table, horizon, mask = jax.device_put((rows, expressions.stack(tables), horizon, mask), self.by_world)
+        return SceneBatch(self.bucket, (*episodes, *[None] * (self.worlds - len(episodes))), models, table, horizon, mask)
 
     def _rows(self, episodes: Sequence[Episode]) -> tuple[MjxScenes, list[expressions.Table]]:
         """Host arrays of one row per episode; equal episodes are built once."""
@@ -329,16 +366,21 @@ class MjxSimulator:
         rows = [built[id(e)] for e in episodes]
         return jax.tree.map(lambda *leaves: np.stack(leaves), *[r for r, _ in rows]), [t for _, t in rows]
 
+    def build(self, episode: Episode, report: Report) -> SceneBatch:
+        """Build the executable of chunks and resets ahead of the first; the batch of the episode comes back."""
+        batch = self.compile([episode])
+        state = SimState(self.blank, self._unseen, stage=self._zero, health=self._zero)
+        rows = (batch.models, batch.table, batch.horizon, batch.mask, state, self._nothing)
+        _chunk_program(self.bucket, self.mesh).build(self.fixed, *rows, self._hold[False], report=report)
+        return batch
+
     def reset(self, batch: SceneBatch) -> SimState:
         """Every world placed, then settled under the home pose with an open gripper; pos0 and quat0 are the settled poses."""
-        zero = jnp.zeros(self.worlds, jnp.int32)
-        state = SimState(self._blank.replace(qpos=batch.models.qpos), _empty_view(self.worlds), stage=zero, health=zero)
-        hold = jnp.zeros((self.worlds, self.chunk, ACTION_DIM), jnp.float32)
-        horizon, everyone = jnp.full(self.worlds, SETTLE_STEPS, jnp.int32), jnp.ones(self.worlds, bool)
+        state = SimState(self.blank.replace(qpos=batch.models.qpos), self._unseen, stage=self._zero, health=self._zero)
         for _ in range(math.ceil(SETTLE_STEPS / self.chunk)):
-            state, _ = self._run(batch, state, hold, horizon, everyone, hold=True)
+            state, _ = self._run(batch, state, self._nothing, self._settling, self._everyone, hold=True)
         settled = state.view
-        return dataclasses.replace(state, view=dataclasses.replace(settled, pos0=settled.pos, quat0=settled.quat, control_step=zero))
+        return dataclasses.replace(state, view=dataclasses.replace(settled, pos0=settled.pos, quat0=settled.quat, control_step=self._zero))
 
     def replace(
         self, batch: SceneBatch, state: SimState, worlds: Sequence[int], episodes: Sequence[Episode]
@@ -372,9 +414,10 @@ class MjxSimulator:
     def _run(
         self, batch: SceneBatch, state: SimState, chunk: Array, horizon: Array, mask: Array, hold: bool
     ) -> tuple[SimState, ChunkTrace]:
-        inputs = (self._shared, self._owner, batch.models, batch.table, horizon, mask, state, chunk, np.asarray(hold))
-        return _step_chunk(self.bucket, *self._put(inputs))
+        rows = self._put((batch.models, batch.table, horizon, mask, state, chunk))
+        return _chunk_program(self.bucket, self.mesh)(self.fixed, *rows, self._hold[hold])
 
     def _put(self, tree: Any) -> Any:
-        """Commit every leaf to the device: an executable is looked up by that too, so a mixture would compile again."""
-        return jax.device_put(tree, self._device)
+        """Commit every leaf, whose first axis is worlds, to its devices: an executable is looked up by that too, a mixture would compile
+        again."""
+        return jax.device_put(tree, self.by_world)

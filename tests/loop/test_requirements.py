@@ -30,7 +30,7 @@ def test_too_little_memory_is_named(section, key, value, monkeypatch):
 @pytest.mark.parametrize("family", families.names())
 def test_mjx_takes_the_scenes_of_every_family(family):
     config = settings.default()
-    config.sim.backend, config.family, config.sim.worlds = "mjx", family, 2
+    config.sim.backend, config.family, config.sim.mjx_worlds = "mjx", family, 2
     requirements.check(config)
     for bucket in (requirements.evaluation_bucket(config), parts.training_bucket(config, Catalogue("train"))):
         made = parts.simulator(config, Catalogue.all(), bucket)

@@ -1,0 +1,162 @@
+"""The loop on the device against the loop on the host: the same episodes, whoever runs beside them and however they are dealt out."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from coda_jax import runtime
+from coda_jax.evaluation.rollouts import rollout
+from coda_jax.evaluation.scan_rollouts import PREFIX_STEPS, InScan
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.sim.bucket import Bucket
+from coda_jax.sim.mjx import MjxSimulator
+from coda_jax.sim.simulator import Episode
+from coda_jax.types import HEALTH_NAN, MOVING_FIELDS
+from tests.sim.test_mjx import scene
+
+BUCKET = Bucket(2, 1)
+WORLDS, EXECUTED = 4, 5
+KEY = jax.random.key(3)
+CATALOGUE = Catalogue.all()
+PLACES = ((0.5, 0.1), (0.45, 0.05), (0.55, 0.15), (0.5, 0.0), (0.4, 0.1), (0.6, 0.05), (0.5, 0.2))
+
+
+def decide(params, obs, keys):
+    """To a place above the first object, where nothing is touched, with noise of the key and more steps than are executed."""
+    noise_scale, edge_m = params
+    noise = jax.vmap(lambda key: jax.random.normal(key, (EXECUTED + 2, 7)))(keys)
+    towards = jnp.clip((obs.pos[:, 0] + jnp.array([0.0, 0.0, 0.12]) - obs.ee_pos) / 0.05, -1, 1)
+    words = obs.text.sum((1, 2)) + obs.instruction.sum(1)
+    moved = noise_scale * noise + 0.01 * words[:, None, None]
+    chunk = moved.at[:, :, :3].add(0.9 * towards[:, None])
+    return jnp.where((obs.pos[:, 0, 0] > edge_m)[:, None, None], jnp.nan, chunk)  # a policy that breaks beyond an edge
+
+
+POLICY = InScan(decide, jnp.array([0.2, 9.0]))
+
+
+def embed(sentences) -> np.ndarray:
+    return np.array([[len(s), s.count("e")] for s in sentences], np.float32) / 10
+
+
+def jobs() -> list[Episode]:
+    made = [scene(place, (0.5, -0.2), brick_xy=(0.62, 0.28) if i % 2 else None) for i, place in enumerate(PLACES)]
+    jobs = [dataclasses.replace(e, horizon=9 + 4 * (i % 3), key=(i, i % 2)) for i, e in enumerate(made)]
+    jobs[3] = dataclasses.replace(jobs[3], prefix=np.full((7, 7), 0.3, np.float32))
+    return jobs
+
+
+@pytest.fixture(scope="module")
+def episodes() -> list[Episode]:
+    return jobs()
+
+
+def results(sim: MjxSimulator, episodes, policy_fn, record: bool = True) -> dict:
+    found = list(rollout(sim, CATALOGUE, episodes, policy_fn, embed, EXECUTED, KEY, record=record))
+    assert len({r.episode.key for r in found}) == len(found) == len(episodes)
+    return {r.episode.key: r for r in found}
+
+
+def same(one, other) -> None:
+    """Two executables add up in other orders."""
+    for field in ("predicates", "qpos", "actions", "executed", "chunks"):
+        np.testing.assert_allclose(getattr(one, field), getattr(other, field), atol=2e-5, err_msg=field)
+    for field in ("success", "clipped", "health", "prefix"):
+        assert getattr(one, field) == getattr(other, field), field
+    for field in (*MOVING_FIELDS, "pos0", "half_extent", "present"):
+        atol = 1e-3 if "vel" in field else 2e-5
+        np.testing.assert_allclose(getattr(one.views, field), getattr(other.views, field), atol=atol, err_msg=field)
+
+
+@pytest.fixture(scope="module")
+def on_host(episodes) -> dict:
+    sim = MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED)
+    return results(sim, episodes, lambda obs, keys: POLICY(obs, keys))
+
+
+def test_same_episodes_as_the_loop_on_the_host(episodes, on_host):
+    sim = MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED)
+    found = results(sim, episodes, POLICY)
+    assert found.keys() == on_host.keys()
+    assert {r.steps for r in found.values()} == {9, 13, 17}
+    assert found[(3, 1)].prefix == 5 and np.allclose(found[(3, 1)].actions[:5], 0.3)
+    for key, result in found.items():
+        same(result, on_host[key])
+
+
+def test_alone_or_among_others_to_the_bit_and_without_a_compilation(episodes):
+    sim = MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED)
+    together = results(sim, episodes, POLICY)
+    before = runtime.compile_count()
+    with jax.transfer_guard("disallow"):  # whatever goes to the device or comes back is asked for by name
+        again = results(sim, episodes, POLICY)
+    assert again.keys() == together.keys()
+    alone = results(sim, episodes[4:5], POLICY)[episodes[4].key]
+    other = results(sim, [dataclasses.replace(scene((0.47, 0.12)), key=(9, 9), horizon=6)], InScan(decide, jnp.array([0.4, 9.0])))
+    assert runtime.compile_count() == before, "new scenes, fewer of them, or other parameters compiled"
+    assert other[(9, 9)].steps == 6
+    for field in ("predicates", "qpos", "actions", "chunks"):
+        np.testing.assert_array_equal(getattr(alone, field), getattr(together[episodes[4].key], field))
+
+
+def test_a_broken_world_is_counted_and_its_place_is_sound_again(episodes):
+    sim = MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED)
+    broken = dataclasses.replace(scene((0.6, 0.05)), horizon=9, key=(8, 1))
+    others = [dataclasses.replace(episodes[0], key=(20 + i, 0), horizon=13) for i in range(4)]
+    found = results(sim, [broken, *others], InScan(decide, jnp.array([0.0, 0.57])))
+    assert found[(8, 1)].health == HEALTH_NAN and not found[(8, 1)].success and found[(8, 1)].steps == 1
+    for number in range(4):  # the last of them ran where the broken one had been
+        assert found[(20 + number, 0)].health == 0
+        np.testing.assert_array_equal(found[(20 + number, 0)].qpos, found[(20, 0)].qpos)
+
+
+SPREAD = """
+import sys
+import jax, numpy as np
+from coda_jax import runtime
+runtime.setup()
+from coda_jax.sim.mjx import MjxSimulator
+from tests.evaluation import test_scan_rollouts as here
+mesh = jax.make_mesh((8,), ("data",))
+try:
+    MjxSimulator(here.CATALOGUE, here.BUCKET, 12, here.EXECUTED, mesh)
+except ValueError as error:
+    assert "12 worlds on 8 devices: take a multiple of 8 worlds" in str(error)
+else:
+    raise AssertionError("12 worlds were dealt out to 8 devices")
+sim = MjxSimulator(here.CATALOGUE, here.BUCKET, 8, here.EXECUTED, mesh)
+jobs = here.jobs()
+found = here.results(sim, jobs + [here.dataclasses.replace(e, key=(i, 30)) for i, e in enumerate(jobs)], here.POLICY, record=False)
+before = runtime.compile_count()
+here.results(sim, jobs[2:4], here.POLICY, record=False)
+assert runtime.compile_count() == before, "fewer episodes compiled"
+assert len(sim.blank.qpos.sharding.device_set) == 8
+np.savez(sys.argv[1], **{f"{a}_{b}": r.qpos for (a, b), r in found.items()})
+"""
+
+
+def test_worlds_spread_over_eight_devices(repository, episodes, tmp_path):
+    here = MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED)
+    jobs = episodes + [dataclasses.replace(e, key=(i, 30)) for i, e in enumerate(episodes)]
+    found = results(here, jobs, POLICY, record=False)
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+    run = [sys.executable, "-c", SPREAD, str(tmp_path / "found.npz")]
+    subprocess.run(run, cwd=repository, env=os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}, check=True, timeout=600)
+    spread = np.load(tmp_path / "found.npz")
+    assert set(spread.files) == {f"{a}_{b}" for a, b in found}
+    for (a, b), result in found.items():
+        np.testing.assert_allclose(spread[f"{a}_{b}"], result.qpos, atol=2e-5)
+
+
+def test_too_long_a_prefix_is_refused(episodes):
+    long = dataclasses.replace(episodes[0], prefix=np.zeros((PREFIX_STEPS + 1, 7), np.float32))
+    with pytest.raises(ValueError, match=f"prefix of {PREFIX_STEPS + 1} control steps"):
+        results(MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED), [long], POLICY)
