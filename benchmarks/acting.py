@@ -7,61 +7,24 @@ apart. Parameters are random: no time depends on them.
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from absl import app, flags
 
+from benchmarks.decisions import observation, timed
 from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.learning.actor import Actor, act
 from coda_jax.learning.critic.batch import ProgramInput
 from coda_jax.loop import improvement, parts
 from coda_jax.programs.training.limits import CODE_DIM
-from coda_jax.types import TOKENS, Observation
 
 _WORLDS = flags.DEFINE_integer("worlds", 64, "Worlds that decide together.", lower_bound=1)
 _REPEATS = flags.DEFINE_integer("repeats", 50, "Decisions timed.", lower_bound=1)
 _WIDTH = flags.DEFINE_integer("width", 64, "Of the critic.", lower_bound=8)
 _LAYERS = flags.DEFINE_integer("layers", 4, "Of the critic.", lower_bound=1)
 _CANDIDATES = flags.DEFINE_list("candidates", ["4", "8"], "Candidates to choose among.")
-
-
-def observation(worlds: int, text_dim: int) -> Observation:
-    """Some observation of scenes in which every token is present."""
-    rng = np.random.default_rng(0)
-    unit = np.array([1.0, 0.0, 0.0, 0.0])
-    fields: dict[str, Any] = {
-        "ee_pos": rng.uniform(0.3, 0.6, (worlds, 3)),
-        "ee_quat": np.tile(unit, (worlds, 1)),
-        "gripper_opening": np.full(worlds, 0.08),
-        "pos": rng.uniform(-0.3, 0.6, (worlds, TOKENS, 3)),
-        "quat": np.tile(unit, (worlds, TOKENS, 1)),
-        "linvel": np.zeros((worlds, TOKENS, 3)),
-        "angvel": np.zeros((worlds, TOKENS, 3)),
-        "half_extent": np.full((worlds, TOKENS, 3), 0.03),
-        "articulation": np.zeros((worlds, TOKENS)),
-        "articulation_range": np.zeros((worlds, TOKENS, 2)),
-        "text": rng.normal(size=(worlds, TOKENS, text_dim)),
-        "instruction": rng.normal(size=(worlds, text_dim)),
-    }
-    arrays = {name: jnp.asarray(value, jnp.float32) for name, value in fields.items()}
-    return Observation(**arrays, present=jnp.ones((worlds, TOKENS), bool))
-
-
-def timed(decide: Callable[[], Any], repeats: int) -> tuple[float, float, float]:
-    """Compile time in s, CPU and wall time of a decision in ms."""
-    begun = time.perf_counter()
-    jax.block_until_ready(decide())
-    compiled = time.perf_counter() - begun
-    wall, cpu = time.perf_counter(), time.process_time()
-    for _ in range(repeats):
-        jax.block_until_ready(decide())
-    return compiled, 1e3 * (time.process_time() - cpu) / repeats, 1e3 * (time.perf_counter() - wall) / repeats
 
 
 def main(_: list[str]) -> None:

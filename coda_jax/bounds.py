@@ -140,6 +140,8 @@ AT_LEAST: dict[str, float] = {
     "evaluate.seeds": 1,
     "evaluate.films": 0,
     "evaluate.executed": 1,
+    "sweep.checkpoints": 0,
+    "sweep.block": 0,
 }
 BELOW: dict[str, float] = {
     "policy.distractor_dropout": 1,
@@ -281,4 +283,6 @@ AT_MOST: dict[str, float] = {
     "evaluate.seeds": 10_000,
     "evaluate.films": 10_000,
     "evaluate.executed": 1000,
+    "sweep.checkpoints": 100_000,
+    "sweep.block": 65_536,
 }

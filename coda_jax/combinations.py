@@ -10,6 +10,7 @@ from coda_jax.runtime import InputError
 SIGNALS_WITH_STAGES = ("diagnosed", "task_text")
 MAX_STAGES = 4  # of one training program
 SOURCES = 4  # of experience: demonstrations, targeted, control, replay
+MOST_TEMPERATURE = 10  # of a sweep
 LEAST_DEMONSTRATIONS = 0.25  # of a batch of the policy, beside weighted decisions
 
 
@@ -26,6 +27,11 @@ def check(config: Any, trains: bool) -> None:
         raise InputError(
             f"config.evaluate.executed is {config.evaluate.executed}, but only config.policy.chunk = {config.policy.chunk} actions "
             f"are predicted; lower the first or raise the second"
+        )
+    temperatures = config.sweep.temperatures
+    if not temperatures or len(set(temperatures)) < len(temperatures) or not all(0 <= t <= MOST_TEMPERATURE for t in temperatures):
+        raise InputError(
+            f"config.sweep.temperatures is {temperatures!r}; name at least one number from 0 to {MOST_TEMPERATURE}, none twice"
         )
     if config.clone.warmup >= config.clone.steps:
         raise InputError(f"config.clone.warmup is {config.clone.warmup}; it must be below config.clone.steps ({config.clone.steps})")

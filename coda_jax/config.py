@@ -271,6 +271,12 @@ def default(preset: str = "cpu") -> Config:
                 "films": 2,  # film strips of each suite, of successes and of failures; modes of each round that get one
                 "executed": 4,  # actions executed of each chunk (e <= policy.chunk)
             },
+            "sweep": {  # --mode=sweep, under the settings of evaluate
+                "temperatures": (0.0, 0.5, 1.0),  # what the noise of the flow is multiplied by; 1 as in training and in every other mode
+                "checkpoints": 0,  # newest ones of each run, 0 for every one that is kept
+                "block": 0,  # worlds of one policy in stacked decisions; 0: each policy by itself, verdicts bit for bit as evaluated alone
+                "test": False,  # whether the test split may be swept
+            },
         }
     )
     if preset == "paper":

@@ -22,6 +22,7 @@ DONE, BUG, BAD_INPUT, RESUMABLE = 0, 1, 2, 3
 MODES = {
     "run": "the whole job of --config, continued where --workdir left off",
     "evaluate": "evaluate the policy in --workdir on the suites again",
+    "sweep": "evaluate every kept checkpoint of --workdir, and of the runs of --against, at each of config.sweep.temperatures",
     "check": "put --program (a file or a folder) through sandbox and validation, one JSON line each",
     "view": "draw one scene: of --program, or number --index of --suite; with --catalogue, what the catalogue holds",
     "report": "write report.html of --workdir again",
@@ -80,7 +81,12 @@ def _flags() -> flags.FlagValues:
         flag_values=values,
     )
     flags.DEFINE_integer("episode", 0, "replay: number of the rollout.", lower_bound=0, flag_values=values)
-    flags.DEFINE_list("against", [], "compare: other folders of runs, or RUN/evaluations/NAME, separated by commas.", flag_values=values)
+    flags.DEFINE_list(
+        "against",
+        [],
+        "compare: other folders of runs, or RUN/evaluations/NAME, separated by commas; sweep: other folders of runs.",
+        flag_values=values,
+    )
     return values
 
 
@@ -200,7 +206,7 @@ def _resolve_config(values: flags.FlagValues, overrides: list[tuple[str, str | N
                 raise InputError(f"--config.{key} needs a value: --config.{key}={dict(settings.leaves(config))[key]}")
             text = "true"
         settings.override(config, key, text)
-    settings.validate(config, trains=values.mode != "evaluate")
+    settings.validate(config, trains=values.mode not in ("evaluate", "sweep"))
     return config
 
 
@@ -230,7 +236,7 @@ def parse(arguments: list[str]) -> Command:
     if program is not None and not program.exists():
         raise InputError(f"--program={program} does not exist")
     config = None
-    if mode in ("run", "evaluate", "verify") or (mode in ("view", "doctor", "check") and values.config is not None) or overrides:
+    if mode in ("run", "evaluate", "sweep", "verify") or (mode in ("view", "doctor", "check") and values.config is not None) or overrides:
         config = _resolve_config(values, overrides, workdir)
     if workdir is None and values.config is not None:
         workdir = _default_workdir(values.config)
@@ -238,7 +244,7 @@ def parse(arguments: list[str]) -> Command:
         raise InputError(f"--mode={mode} needs --program={'FILE_OR_FOLDER' if mode == 'check' else 'FILE'}")
     if mode == "replay" and not values.episode:
         raise InputError("--mode=replay needs --episode=NUMBER; metrics.jsonl and report.html name those of diagnosed failures")
-    if mode in ("evaluate", "report", "compare", "verify", "replay") and workdir is None:
+    if mode in ("evaluate", "sweep", "report", "compare", "verify", "replay") and workdir is None:
         raise InputError(f"--mode={mode} needs --workdir=FOLDER of a run")
     against = tuple(Path(name) for name in values.against)
     if mode == "compare" and not against:
@@ -285,6 +291,19 @@ def dispatch(command: Command) -> int:
             return DONE
         with runtime.orderly_stop(), folders.locked(workdir):
             evaluate.run(config, workdir, dry_run=False)
+        return DONE
+    if mode == "sweep":
+        assert workdir is not None and config is not None
+        if not folders.check(workdir, config, free=("evaluate",)):
+            raise InputError(f"{workdir} holds no run; give the --workdir of one")
+        runtime.setup()
+        from coda_jax.loop import sweep
+
+        if command.dry_run:
+            sweep.run(config, workdir, command.against, dry_run=True)
+            return DONE
+        with runtime.orderly_stop(), folders.locked(workdir):
+            sweep.run(config, workdir, command.against, dry_run=False)
         return DONE
     if mode == "report":
         assert workdir is not None

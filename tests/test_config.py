@@ -117,6 +117,10 @@ def test_override_parses_by_type(path, text, value):
         ("potential.dense_weight", "0.5"),
         ("experience.rows", "0"),
         ("rounds.practice", "-1"),
+        ("sweep.temperatures", ""),
+        ("sweep.temperatures", "1,1"),
+        ("sweep.temperatures", "nan"),
+        ("sweep.block", "-1"),
     ],
 )
 def test_out_of_range_is_refused(path, text):

@@ -32,7 +32,7 @@ from coda_jax.types import TOKENS, Array, Observation, SimState, WorldView
 PolicyFn = Callable[[Observation, Array], Array] | Guided
 
 
-class _Words:
+class Words:
     """Embedded words of the scenes in a batch of worlds."""
 
     def __init__(self, worlds: int, catalogue: Catalogue, embed: EmbedFn):
@@ -74,7 +74,7 @@ def rollout(
     if started is None:
         return
     batch, state, first = started
-    words = _Words(sim.worlds, catalogue, embed)
+    words = Words(sim.worlds, catalogue, embed)
     words.put(range(len(first)), first)
     pairs = np.zeros((sim.worlds, 2), np.uint32)
     decision = np.zeros(sim.worlds, np.uint32)

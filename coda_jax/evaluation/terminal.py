@@ -18,6 +18,9 @@ from coda_jax.evaluation.wording import cause_in_words
 from coda_jax.learning.scale_doctor import ScaleWarning
 
 _MOMENTS: tuple[Moment, ...] = ("before", "after")
+CHOSEN_ON_VALIDATION = (
+    "The best of many cells looks better than it is: its figure is chosen on these scenes. Fix the choice, then evaluate it once on test."
+)
 
 
 def duration(seconds: float) -> str:

@@ -158,6 +158,14 @@ class Checkpoints:
         """
         return self._read_seal(step)["record"]
 
+    def sealed_sha256(self, step: int) -> str:
+        """The checksum that the checkpoint of ``step`` was sealed with.
+
+        Raises:
+          CheckpointError: no such checkpoint, or its seal is unreadable.
+        """
+        return self._read_seal(step)["sha256"]
+
     def _read_seal(self, step: int) -> dict[str, Any]:
         try:
             seal = json.loads(self._seal(step).read_text())

@@ -78,7 +78,7 @@ def read_config(workdir: Path) -> settings.Config:
 def check(workdir: Path, config: settings.Config, free: tuple[str, ...] = ()) -> bool:
     """Whether the folder already holds a run of this configuration.
 
-    free: sections that may differ (an evaluation may use other ``evaluate`` settings than the run).
+    free: sections that may differ (an evaluation may use other ``evaluate`` settings than the run); "sweep" always may: no run reads it.
 
     Raises:
       InputError: it holds a run of another configuration (the difference is named), or other files, or is no folder.
@@ -93,7 +93,7 @@ def check(workdir: Path, config: settings.Config, free: tuple[str, ...] = ()) ->
         return False
     stored = _read(workdir)
     changes = settings.differences(stored.get("config", {}), settings.to_dict(config))
-    changes = [line for line in changes if line.split(":")[0].split(".")[0] not in free]
+    changes = [line for line in changes if line.split(":")[0].split(".")[0] not in (*free, "sweep")]
     if changes:
         shown = "\n  ".join(changes[:20] + ([f"and {len(changes) - 20} more"] if len(changes) > 20 else []))
         raise InputError(

@@ -87,17 +87,20 @@ class FlowPolicy:
         targets = normalise.encode_chunk(actions, features.heading(obs, self.yaw_frame), self.cumulative)
         return {**params, "statistics": normalise.fit_statistics(targets, mask)}
 
-    def sample(self, params: Params, obs: Observation, key: jax.Array, j: int, roles: Array | None = None) -> Array:
+    def sample(
+        self, params: Params, obs: Observation, key: jax.Array, j: int, roles: Array | None = None, temperature: Array | None = None
+    ) -> Array:
         """``j`` chunks [b, j, h, 7] by Euler steps from noise; one executable per (b, j).
 
-        key: one key, or keys [b], with which a world's chunks do not depend on the worlds beside it.
+        key: one key, or keys [b], with which a world's chunks do not depend on the worlds beside it. temperature: [b], what the noise is
+        multiplied by: 1, as in training, where None; 0 takes the flow from the middle of the noise.
 
         Raises:
           ValueError: ``given_roles`` is set and ``roles`` is missing.
         """
         if self.given_roles and roles is None:
             raise ValueError(f"policy.given_roles is set: pass roles [b, {grounding.ROLES}] to sample, or switch the setting off")
-        return sample_chunks(self, params, obs, key, j, roles if self.given_roles else None)
+        return sample_chunks(self, params, obs, key, j, roles if self.given_roles else None, temperature)
 
     def loss(self, params: Params, batch: ChunkBatch, key: jax.Array) -> Array:
         """Flow-matching loss over the counted labels plus the weighted grounding loss, [b]."""
@@ -189,13 +192,17 @@ def _velocity(net: Any, context_part: Array, x: Array, u: Array) -> Array:
 
 
 @functools.partial(jax.jit, static_argnames=("policy", "j"))
-def sample_chunks(policy: FlowPolicy, params: Params, obs: Observation, key: jax.Array, j: int, roles: Array | None) -> Array:
+def sample_chunks(
+    policy: FlowPolicy, params: Params, obs: Observation, key: jax.Array, j: int, roles: Array | None, temperature: Array | None = None
+) -> Array:
     """Chunks [b, j, h, 7] in LIBERO's convention; see FlowPolicy.sample."""
     net, b = params["net"], obs.ee_pos.shape[0]
     context, _ = encode(policy, net, obs, roles, hard=policy.hard_attention)
     part = _context_part(net, context)[:, None]
     shape = (j, policy.chunk * ACTION_DIM)
     x = jax.random.normal(key, (b, *shape)) if key.ndim == 0 else jax.vmap(lambda k: jax.random.normal(k, shape))(key)
+    if temperature is not None:
+        x = x * temperature[:, None, None]
     for i in range(policy.euler_steps):
         u = jnp.full((b, j, 1), i / policy.euler_steps)
         x = x + _velocity(net, part, x, u) / policy.euler_steps
