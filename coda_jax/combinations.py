@@ -35,11 +35,27 @@ def check(config: Any, trains: bool) -> None:
         )
     if config.clone.warmup >= config.clone.steps:
         raise InputError(f"config.clone.warmup is {config.clone.warmup}; it must be below config.clone.steps ({config.clone.steps})")
+    if config.obs == "pixels":
+        _check_pixels(config)
     _check_rounds(config)
     if config.rounds.count and config.awr.improve != "filtered" and (trains or config.actor.evaluate != "policy"):
         _check_read(config, trains)
     _check_critic(config)
     _check_improvement(config)
+
+
+def _check_pixels(config: Any) -> None:
+    pixels = config.pixels
+    for name in ("height", "width"):
+        if pixels[name] % pixels.patch:
+            raise InputError(f"config.pixels.{name} is {pixels[name]}; it must be a multiple of config.pixels.patch, {pixels.patch}")
+    if config.rounds.count:
+        raise InputError(
+            f"config.rounds.count is {config.rounds.count}, but with config.obs=pixels there are no rounds yet: their critic and their "
+            "weighted updates learn from states. Set it to 0, or config.obs to state"
+        )
+    if config.policy.given_roles:
+        raise InputError("config.policy.given_roles tells a policy of states its tokens; config.obs=pixels has none: set it to false")
 
 
 def _check_rounds(config: Any) -> None:

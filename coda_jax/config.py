@@ -56,6 +56,18 @@ def default(preset: str = "cpu") -> Config:
                 "mjx_worlds": 0,  # mjx: worlds over all devices; 0 for the number that this device was once found to step best
                 "threads": 0,  # native: threads of the physics pool, 0 for one per core
             },
+            "obs": "state",  # what the policy sees: state, or pixels (pictures of two cameras, the gripper and the instruction)
+            "pixels": {  # of a policy of pictures
+                "height": 64,  # of a picture
+                "width": 64,
+                "renderer": "auto",  # auto: native on a CPU, jax elsewhere
+                "every": 2,  # control steps between the drawn states of a demonstration
+                "disk_gb": 4.0,  # most that the drawn demonstrations may take
+                "patch": 4,  # side of a cell, pixels
+                "channels": 32,
+                "layers": 2,  # of 3x3 cells
+                "place_weight": 5.0,  # of guessing where target and reference are, within the grounding loss
+            },
             "sandbox": {  # what one program may use
                 "text_bytes": 64 * 1024,
                 "time_s": 2.0,
@@ -283,6 +295,7 @@ def default(preset: str = "cpu") -> Config:
         config.update(
             {
                 "policy": {"width": 512},
+                "pixels": {"height": 224, "width": 224, "every": 1, "disk_gb": 100.0, "patch": 8, "channels": 64, "layers": 4},
                 "clone": {"steps": 20_000},
                 "rounds": {
                     "count": 5,
@@ -468,6 +481,8 @@ ONE_OF: dict[str, tuple[str, ...]] = {
     "potential.signal": ("diagnosed", "task_text", "free_form", "sparse"),
     "schedule.kind": ("adaptive", "fixed"),
     "sim.backend": ("auto", "native", "mjx"),
+    "obs": ("state", "pixels"),
+    "pixels.renderer": ("auto", "native", "jax"),
     "evaluate.split": ("validation", "test"),
     "evaluate.suites": SUITES,
 }

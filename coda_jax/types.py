@@ -123,6 +123,7 @@ class Observation:
     present: Array  # [b, o] bool
     text: Array  # [b, o, d] embedding of the colour and category words of each token
     instruction: Array  # [b, d] embedding of the instruction
+    pixels: Array | None = None  # [b, cameras, height, width, 3] uint8; None for a policy of states
 
 
 # Fields of Observation in stored episodes: those of every control step, and those that stay; words are stored as text.

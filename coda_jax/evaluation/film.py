@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,11 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from coda_jax.evaluation.metrics import atomic_write
+
+
+class MissingExtraError(ImportError):
+    """An optional package is absent; the message names the extra of setup.py that brings it."""
+
 
 _BACKGROUND, _INK, _MUTED = (255, 255, 255), (31, 41, 55), (107, 114, 128)
 _GOOD, _BAD = (21, 128, 61), (185, 28, 28)
@@ -79,6 +85,33 @@ def write_animation(path: Path, frames: np.ndarray, *, frames_per_s: float = 10.
         buffer, "WEBP", save_all=True, append_images=images[1:], duration=round(1000 / frames_per_s), loop=0, quality=quality, method=2
     )
     atomic_write(path, buffer.getvalue())
+
+
+def write_video(path: Path, frames: np.ndarray, *, frames_per_s: int = 10) -> None:
+    """Write frames [f, height, width, 3] uint8 as the ending of ``path`` says: .mp4 (H.264), or .webp (``write_animation``); atomically.
+
+    Raises:
+      ValueError: no frames, sides that are odd (.mp4), or another ending. MissingExtraError: .mp4 without the extra ``video``.
+    """
+    if path.suffix == ".webp":
+        write_animation(path, frames, frames_per_s=frames_per_s)
+        return
+    if path.suffix != ".mp4":
+        raise ValueError(f"{path} ends with neither .mp4 nor .webp: videos are written as one of them")
+    if len(frames) == 0 or frames.shape[1] % 2 or frames.shape[2] % 2:
+        raise ValueError(f"frames {frames.shape} for {path}: an .mp4 needs at least one, of even height and width")
+    try:
+        import imageio_ffmpeg
+    except ImportError as error:
+        raise MissingExtraError('an .mp4 needs the extra video: pip install "coda-jax[video]", or write a .webp') from error
+    half = path.with_name(f".{path.stem}.tmp.mp4")
+    size = (frames.shape[2], frames.shape[1])
+    writer = imageio_ffmpeg.write_frames(str(half), size, fps=frames_per_s, quality=7, macro_block_size=2, ffmpeg_log_level="error")
+    writer.send(None)
+    for frame in np.ascontiguousarray(frames, np.uint8):
+        writer.send(frame)
+    writer.close()
+    os.replace(half, path)
 
 
 def _fit(draw: ImageDraw.ImageDraw, text: str, font, width: int) -> str:

@@ -10,7 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from coda_jax.learning import pictures as seen_lib
 from coda_jax.learning.dataset import Dataset
+from coda_jax.learning.pictures import PictureTable
 from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.learning.policies.grounding import LanguageSet
 from coda_jax.learning.steps import Training, TrainState, init_state, set_statistics, train_steps
@@ -53,10 +55,12 @@ def clone(
     progress: Callable[[Progress], None] | None = None,
     save: Callable[[TrainState], None] | None = None,
     save_every: int = 0,
+    pictures: PictureTable | None = None,
 ) -> TrainState:
     """Train until ``training.steps``, from a fresh state or from a saved one (then bit for bit as if never interrupted, on CPU).
 
     The buffers of ``state`` are consumed. ``save`` is called at every multiple of ``save_every`` steps and at the end.
+    pictures: for a policy of pictures, which learns from their rows alone.
 
     Raises:
       DivergedError: a loss is not finite.
@@ -66,10 +70,11 @@ def clone(
     first = step = int(current.step)
     began = time.monotonic()
     while step < training.steps:
-        until = min(step + BLOCK, training.steps)
+        until = min(step + (seen_lib.BLOCK if pictures else BLOCK), training.steps)
         if save_every:
             until = min(until, step + save_every - step % save_every)
-        current, losses = train_steps(policy, training, current, data, language, key, jnp.asarray(until - step, jnp.int32))
+        seen = pictures.block(key, step, training.batch) if pictures else None
+        current, losses = train_steps(policy, training, current, data, language, key, jnp.asarray(until - step, jnp.int32), seen)
         motor, words, sentences = np.asarray(losses).tolist()
         if not np.isfinite([motor, words, sentences]).all():
             raise DivergedError(

@@ -13,6 +13,7 @@ import optax
 
 from coda_jax.learning import dataset as dataset_lib
 from coda_jax.learning import lora
+from coda_jax.learning.pictures import Seen
 from coda_jax.learning.policies import grounding
 from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy
@@ -116,10 +117,18 @@ def train_step(
     data: dataset_lib.Dataset,
     language: grounding.LanguageSet | None,
     key: jax.Array,
+    seen: Seen | None = None,
 ) -> tuple[TrainState, Array]:
-    """One update with ``key`` folded with the step; returns the state and [motor, grounding, language] losses."""
+    """One update with ``key`` folded with the step; returns the state and [motor, grounding, language] losses.
+
+    seen: rows [b] to learn from and their pictures [b, ...]; None draws any rows, without pictures.
+    """
     draw_key, loss_key, language_key = jax.random.split(jax.random.fold_in(key, state.step), 3)
-    batch = dataset_lib.draw(data, draw_key, training.batch, policy.chunk)
+    if seen is None:
+        batch = dataset_lib.draw(data, draw_key, training.batch, policy.chunk)
+    else:
+        batch = dataset_lib.gather(data, seen.rows, policy.chunk)
+        batch = dataclasses.replace(batch, obs=dataclasses.replace(batch.obs, pixels=seen.pixels))
 
     def objective(params):
         motor, words = policy.losses(params, batch, loss_key)
@@ -140,12 +149,17 @@ def train_steps(
     language: grounding.LanguageSet | None,
     key: jax.Array,
     count: Array,
+    seen: Seen | None = None,
 ) -> tuple[TrainState, Array]:
-    """``count`` (traced: any number, one executable) updates without leaving the device; returns the mean losses [3]."""
+    """``count`` (traced: any number, one executable) updates without leaving the device; returns the mean losses [3].
 
-    def body(_, carry):
+    seen: rows and pictures of each update, at least ``count`` of them; None for a policy of states.
+    """
+
+    def body(i, carry):
         inner, total = carry
-        inner, losses = train_step(policy, training, inner, data, language, key)
+        own = None if seen is None else jax.tree.map(lambda leaf: leaf[i], seen)
+        inner, losses = train_step(policy, training, inner, data, language, key, own)
         return inner, total + losses
 
     state, total = jax.lax.fori_loop(0, count, body, (state, jnp.zeros(3)))

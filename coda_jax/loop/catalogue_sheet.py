@@ -18,8 +18,9 @@ from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.categories import tree
 from coda_jax.scenes.spec import AttributeFactor, ObjectAttributes, Placement, Role, SceneSpec, SpatialFactor, TaskFactor
+from coda_jax.sim.cameras import Camera
 from coda_jax.sim.compile import bucket_of, compile_scene
-from coda_jax.sim.render import Camera, render
+from coda_jax.sim.render import render
 
 HEIGHT, WIDTH, COLUMNS = 120, 150, 10
 _SHOWN = 3  # number of the instance that stands for its category

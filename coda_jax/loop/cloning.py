@@ -15,7 +15,7 @@ from coda_jax.learning.dataset import Dataset, Demonstration, build
 from coda_jax.learning.encoders.minilm import TextEncoder
 from coda_jax.learning.policies.grounding import LanguageSet, language_set
 from coda_jax.learning.steps import TrainState, init_state
-from coda_jax.loop import demonstrations, parts
+from coda_jax.loop import demonstrations, parts, pictures
 from coda_jax.loop import language_set as phrases
 from coda_jax.loop.checkpoint import CheckpointError, committed
 from coda_jax.loop.journal import Commit
@@ -82,6 +82,7 @@ def run(run: Run) -> dict[str, Any]:
     config, policy, training = run.config, parts.policy_of(run.config), parts.training_of(run.config)
     data = dataset(config, demonstrations.load(run.folder, run.state), run.encoder)
     words = language(config, run.train, run.encoder)
+    seen = pictures.table(run) if config.obs == "pixels" else None
     state = cloning.start(policy, training, data, config.seed)
     if run.state.checkpoint is not None:
         state = run.checkpoints.restore(state, run.state.checkpoint).tree
@@ -101,5 +102,5 @@ def run(run: Run) -> dict[str, Any]:
             run.charge(NAME)
             run.commit(checkpoint=step, checkpoint_sha256=checksum)
 
-        cloning.clone(policy, training, data, words, config.seed, state, show, save, config.checkpoint.every)
+        cloning.clone(policy, training, data, words, config.seed, state, show, save, config.checkpoint.every, seen)
     return {"done": training.steps, "unit": "updates"}

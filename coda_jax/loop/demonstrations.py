@@ -142,13 +142,14 @@ def _judge(finished: list[Trajectory], kept: int, given_up: int) -> None:
 class Stored:
     """A demonstration as it is kept. executed: [t, 7] what was carried out, where the labels of ``demonstration`` are clean.
 
-    views: the t + 1 moments (sim/recording.py). revisions: of the planner's plan, after failures in the scene.
+    views: the t + 1 moments (sim/recording.py). qpos: [t, q] after each step. revisions: of the planner's plan, after failures.
     """
 
     scene_id: str
     demonstration: Demonstration
     executed: np.ndarray
     views: WorldView
+    qpos: np.ndarray
     revisions: int = 0
 
 
@@ -202,7 +203,7 @@ def _unpacked(arrays: dict[str, np.ndarray]) -> list[Stored]:
         part = slice(end - t, end)
         demo = Demonstration(observed(views), arrays["actions"][part], arrays["mask"][part], row.names, row.instruction, row.roles)
         check_demonstration(i, demo)
-        found.append(Stored(row.scene_id, demo, arrays["executed"][part], views, row.revisions))
+        found.append(Stored(row.scene_id, demo, arrays["executed"][part], views, arrays["qpos"][part], row.revisions))
     return found
 
 

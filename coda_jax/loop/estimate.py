@@ -23,6 +23,8 @@ from coda_jax.scenes.catalogue import Catalogue
 _START_S, _SCENE_S = 15.0, 0.04
 _DEMO_STEP_S, _ROLLOUT_STEP_S, _FILM_STEP_S = 4.0e-4, 4.8e-4, 4e-3  # for each control step of the horizon
 _UPDATE_S_PER_FLOP = 2.1e-11
+_DEMO_STEPS = 80  # of a demonstration, about
+_PICTURE_S_PER_BYTE = 3.2e-3 / (64 * 64 * 3)  # of the native renderer
 _TOPPED_UP = 0.1  # of the rollouts that the band may ask for: in the quickstart it asked for fewer
 # of docs/critic.md and docs/experience.md: a critic's update at width 64, 4 layers and 64 transitions; a row of the table, once a round
 # (label, candidates, values); a weighted update also asks the clone, forward alone
@@ -35,15 +37,23 @@ def busy_cores(cores: int) -> float:
     return 1 / (_SERIAL + (1 - _SERIAL) / cores)
 
 
-def stage_seconds(config: settings.Config, rollouts: int, films: int, parameters: int, cores: int) -> dict[str, float]:
-    """About how long each part of a run takes, s. rollouts, films: of one evaluation. Rounds at their longest."""
+def stage_seconds(config: settings.Config, rollouts: int, films: int, products: int, cores: int) -> dict[str, float]:
+    """About how long each part of a run takes, s. rollouts, films: of one evaluation. Rounds at their longest.
+
+    products: as ``requirements.products_of_a_chunk``.
+    """
     demo_s, rollout_s, film_s = (rate * settings.longest_horizon(config) for rate in (_DEMO_STEP_S, _ROLLOUT_STEP_S, _FILM_STEP_S))
     work = {
         "scenes": math.ceil(config.demos.count / config.sim.worlds) * config.sim.worlds * _SCENE_S,
         "demonstrations": config.demos.count * demo_s,
-        "clone": config.clone.steps * 6 * parameters * config.clone.batch * _UPDATE_S_PER_FLOP,
+        "clone": config.clone.steps * 6 * products * config.clone.batch * _UPDATE_S_PER_FLOP,
         "evaluate": (1 + bool(config.rounds.count)) * (rollouts * rollout_s + films * film_s),
     }
+    if config.obs == "pixels":
+        decisions = settings.longest_horizon(config) / config.evaluate.executed
+        states = config.demos.count * _DEMO_STEPS / config.pixels.every, rollouts * decisions
+        drawn, seen = (requirements.picture_bytes(config, 1) * _PICTURE_S_PER_BYTE * n for n in states)
+        work |= {"pictures": drawn, "evaluate": work["evaluate"] + seen}
     if rounds := config.rounds.count:
         scenes = config.rounds.bases + (SPARE * config.control.most_scenes if STRATEGIES[config.strategy].diagnoses else 0)
         demos = config.rounds.environments * config.rounds.demos
@@ -83,11 +93,13 @@ def describe(config: settings.Config, workdir: Path) -> str:
     parameters = requirements.parameter_count(config)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     films = 2 * config.evaluate.films * len(scenes)
-    stages = stage_seconds(config, sum(rollouts.values()), films, parameters, cores)
+    stages = stage_seconds(config, sum(rollouts.values()), films, requirements.products_of_a_chunk(config), cores)
     each_round = round_rollouts(config)
     most = ", with all the rollouts and updates that rounds may ask for" if config.rounds.count else ""
     memory, states = requirements.memory_bytes(config), (config.checkpoint.keep + 1) * requirements.state_bytes(config)
-    disk = config.demos.count * 80 * requirements.ROW_BYTES + states + films * 60e3
+    disk = config.demos.count * _DEMO_STEPS * requirements.ROW_BYTES + states + films * 60e3
+    if config.obs == "pixels":
+        disk += requirements.picture_bytes(config, config.demos.count * _DEMO_STEPS // config.pixels.every)
     if parts.learns(config):
         kept = sum(n for purpose, n in each_round.items() if purpose in KEPT)
         disk += config.rounds.count * kept * requirements.RECORD_BYTES

@@ -29,11 +29,13 @@ from coda_jax.learning.encoders.minilm import TextEncoder
 from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.learning.policies.grounding import ROLES, filled_roles
+from coda_jax.learning.policies.pixels import PixelPolicy
 from coda_jax.loop import films, parts
 from coda_jax.programs.training.program import AnyProgram
 from coda_jax.scenes import suites
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim.eyes import Eyes
 from coda_jax.sim.observe import role_tokens
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator, episode_of
 from coda_jax.types import Array, Observation, SimState
@@ -45,14 +47,14 @@ NAME = "evaluate"
 class SuiteOutcome:
     """records: one per rollout, in the order of scenes, then seeds. sim_steps: physics steps (0 where the backend does not count).
 
-    choices: how an actor chose (guidance.Choices.means), empty for the policy alone.
+    measured: how an actor chose (guidance.Choices.means), what a policy of pictures had drawn, empty for a policy of states alone.
     """
 
     suite: str
     records: tuple[EvalRecord, ...]
     sim_steps: int
     clipped: int
-    choices: dict[str, float] = dataclasses.field(default_factory=dict)
+    measured: dict[str, float] = dataclasses.field(default_factory=dict)
 
     @property
     def tally(self) -> Tally:
@@ -128,8 +130,14 @@ def acting(
     policy: FlowPolicy, params: Params, sim: Simulator, catalogue: Catalogue, guide: Guide | None = None
 ) -> tuple[Simulator, PolicyFn]:
     """The simulator to roll out in and the function that gives a chunk for each of its worlds: a sample of the policy, or the choice of
-    ``guide`` among several; adapters are merged first."""
+    ``guide`` among several; adapters are merged first. A policy of pictures looks through the simulator's eyes at every decision.
+
+    Raises:
+      ValueError: such a policy, and the simulator has none, or a critic, which judges states, is to choose.
+    """
     params = lora.merged(params)
+    if isinstance(policy, PixelPolicy):
+        return sim, _seeing(policy, params, sim, guide)
     watched = GivenRoles(sim, catalogue) if policy.given_roles else None
     simulator = watched or sim
 
@@ -149,6 +157,14 @@ def acting(
         return guide.actor.temperature if asked is None else asked
 
     return simulator, Guided(choose, guide.program_of, guide.unprogrammed, temperature_of, catalogue)
+
+
+def _seeing(policy: PixelPolicy, params: Params, sim: Simulator, guide: Guide | None) -> PolicyFn:
+    if not isinstance(sim, Eyes):
+        raise ValueError(f"a policy of pictures needs a simulator with eyes (sim/eyes.py), not {type(sim).__name__}")
+    if guide is not None:
+        raise ValueError("a critic judges states, and is not made to choose among the chunks of a policy of pictures")
+    return lambda obs, keys: policy.sample(params, dataclasses.replace(obs, pixels=sim.look()), keys, 1)[:, 0]
 
 
 def rollout_key(seed: int, suite: str) -> jax.Array:
@@ -182,6 +198,7 @@ def run_suite(
     jobs = [episode_of(spec, horizon(spec), (i, seed)) for i, spec in enumerate(specs) for seed in range(seeds)]
     simulator, policy_fn = acting(policy, params, sim, catalogue, guide)
     before = getattr(sim, "physics_steps", 0)
+    drawn = (sim.frames, sim.seconds) if isinstance(sim, Eyes) else (0, 0.0)
     results: list[Result] = []
     key = rollout_key(config.seed, suite)
     label = f"{NAME} {suite}" if moment == "after" else f"{NAME} {suite}, before the rounds"
@@ -201,8 +218,10 @@ def run_suite(
             films.write_film(folder / film, result, catalogue, sim.bucket, parts.robot_of(config), config.sim.threads)
         records.append(_record(config, suite, result, film, moment))
     write_records(folder, records)
-    choices = policy_fn.choices.means() if isinstance(policy_fn, Guided) else {}
-    return SuiteOutcome(suite, tuple(records), getattr(sim, "physics_steps", 0) - before, sum(r.clipped for r in results), choices)
+    measured = policy_fn.choices.means() if isinstance(policy_fn, Guided) else {}
+    if isinstance(sim, Eyes):
+        measured = {"frames": sim.frames - drawn[0], "rendering_s": round(sim.seconds - drawn[1], 2)}
+    return SuiteOutcome(suite, tuple(records), getattr(sim, "physics_steps", 0) - before, sum(r.clipped for r in results), measured)
 
 
 def _to_film(results: Sequence[Result], most: int) -> set[int]:

@@ -13,8 +13,9 @@ from coda_jax.evaluation.results import Result
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.bucket import Bucket
+from coda_jax.sim.cameras import FRONT, Camera
 from coda_jax.sim.compile import bucket_of, compile_scene
-from coda_jax.sim.render import FRONT, Camera, render
+from coda_jax.sim.render import render
 from coda_jax.sim.robot import Robot
 
 HEIGHT, WIDTH = 96, 128

@@ -21,6 +21,7 @@ from coda_jax.learning.encoders.minilm import TEXT_DIM, EncoderMissingError, Tex
 from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.learning.policies.grounding import NAMED_HEADS
+from coda_jax.learning.policies.pixels import PixelPolicy
 from coda_jax.learning.steps import Training
 from coda_jax.loop import mjx_worlds
 from coda_jax.loop.checkpoint import CheckpointError
@@ -34,11 +35,14 @@ from coda_jax.sim import mjx_buckets
 from coda_jax.sim.bucket import Bucket, smallest
 from coda_jax.sim.compile import SceneError, bucket_of
 from coda_jax.sim.demonstrate import NoiseSettings
+from coda_jax.sim.eyes import Eyes, Renderer
 from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.own_robot import load
 from coda_jax.sim.own_robot.errors import RobotError
 from coda_jax.sim.panda import PANDA
 from coda_jax.sim.planner import PlannerSettings
+from coda_jax.sim.raycast import JaxRenderer
+from coda_jax.sim.render import NativeRenderer
 from coda_jax.sim.robot import Robot
 from coda_jax.sim.simulator import Simulator
 from coda_jax.sim.supervision.inspector import ScriptedInspector
@@ -53,8 +57,28 @@ _ADAPTERS = 2**20  # stream of the seed, beyond those of scenes and rollouts
 def policy_of(config: settings.Config) -> FlowPolicy:
     """The policy of a run: ``policy.heads`` is for one goal; every further goal that a family may ask for adds its named heads."""
     goals = max(families.get(name).most_targets for name in settings.families(config))
-    policy = settings.build(FlowPolicy, config.policy, text_dim=TEXT_DIM, goals=1)
+    if config.obs == "pixels":
+        seen = config.pixels
+        own = {"height": seen.height, "columns": seen.width, "place_weight": seen.place_weight}
+        own |= {name: seen[name] for name in ("patch", "channels", "layers")}
+        policy = settings.build(PixelPolicy, config.policy, text_dim=TEXT_DIM, goals=1, **own)
+    else:
+        policy = settings.build(FlowPolicy, config.policy, text_dim=TEXT_DIM, goals=1)
     return dataclasses.replace(policy, heads=policy.heads + NAMED_HEADS * (goals - 1), goals=goals)
+
+
+def renderer_name(config: settings.Config) -> str:
+    """ "native" or "jax": what ``pixels.renderer`` stands for on this machine."""
+    if config.pixels.renderer != "auto":
+        return config.pixels.renderer
+    return "native" if jax.default_backend() == "cpu" else "jax"
+
+
+def renderer_of(config: settings.Config) -> Renderer:
+    """Who draws what a policy of pictures sees."""
+    if renderer_name(config) == "jax":
+        return JaxRenderer(config.sim.worlds)
+    return NativeRenderer(config.sim.threads)
 
 
 def training_of(config: settings.Config) -> Training:
@@ -197,11 +221,18 @@ def backend(config: settings.Config, bucket: Bucket) -> str:
 
 
 def simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket) -> Simulator:
-    """The backend for closed-loop rollouts of ``evaluate.executed`` steps a decision.
+    """The backend for closed-loop rollouts of ``evaluate.executed`` steps a decision, with eyes for a policy of pictures.
 
     Raises:
       SceneError: ``sim.backend=mjx`` and the bucket has no MJX executable.
     """
+    sim = _backend_simulator(config, catalogue, bucket)
+    if config.obs != "pixels":
+        return sim
+    return Eyes(sim, catalogue, robot_of(config), renderer_of(config), config.pixels.height, config.pixels.width)
+
+
+def _backend_simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket) -> Simulator:
     if backend(config, bucket) == "native":
         return native_simulator(config, catalogue, bucket)
     from coda_jax.sim.mjx import MjxSimulator

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+
 from coda_jax.agents.base import Outcome
-from coda_jax.evaluation.film import write_animation
+from coda_jax.evaluation.film import MissingExtraError, write_video
 from coda_jax.loop import parts
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.journal import file_sha256, read_commits
@@ -16,9 +18,10 @@ from coda_jax.memory.rows import Episode
 from coda_jax.memory.store import FILE, Memory
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.sim.cameras import OBSERVED
 from coda_jax.sim.compile import compile_scene
 from coda_jax.sim.native import NativeSimulator
-from coda_jax.sim.render import FRONT, render
+from coda_jax.sim.render import render
 from coda_jax.sim.replay import replay
 from coda_jax.sim.simulator import episode_of
 
@@ -52,7 +55,9 @@ def find(folder: Path, episode_id: int) -> tuple[Episode, Outcome]:
 
 
 def run(folder: Path, episode_id: int, output: Path | None) -> None:
-    """Write the video of a rollout (an animated picture) and say what happened in it.
+    """Write the video of a rollout, front and wrist camera side by side, and say what happened in it.
+
+    output: an .mp4 or a .webp, where None the latter in the run's videos/.
 
     Raises:
       InputError: as ``find``, or the file cannot be written.
@@ -67,11 +72,15 @@ def run(folder: Path, episode_id: int, output: Path | None) -> None:
     (trajectory,) = replay(sim, [(episode_of(spec, parts.horizon_of(config)(spec), outcome.trial.key), outcome.actions)])
     if trajectory.success != episode.success:
         print("the rollout ends otherwise here than where it was recorded: another backend or version of the simulator")
-    frames = render(compile_scene(spec, catalogue, bucket, sim.robot).model, trajectory.qpos, FRONT, height=HEIGHT, width=WIDTH)
+    model = compile_scene(spec, catalogue, bucket, sim.robot).model
+    both = [render(model, trajectory.qpos, camera, height=HEIGHT, width=WIDTH) for camera in OBSERVED]
+    frames = np.concatenate(both, axis=2)
     path = output or folder / "videos" / f"episode_{episode_id}.webp"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_animation(path, frames)
+        write_video(path, frames)
+    except (ValueError, MissingExtraError) as error:
+        raise InputError(f"--output: {error}") from None
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}; give another --output") from None
     margins = {name: f"{m.value:.3f} {m.unit} at step {m.step}, {m.threshold:g} is asked for" for name, m in outcome.margins.items()}

@@ -11,11 +11,13 @@ import jax
 
 from coda_jax import config as settings
 from coda_jax.learning.dataset import MIN_ROWS, capacity_for
+from coda_jax.learning.pictures import BLOCK
 from coda_jax.loop import evaluation, improvement, parts
 from coda_jax.loop.round_budget import episodes_of_a_round
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.bucket import Bucket
+from coda_jax.sim.cameras import OBSERVED
 
 ROW_BYTES = 500  # of one control step of a demonstration
 RECORD_BYTES = 30e3  # of one recorded rollout on disk
@@ -23,6 +25,7 @@ MOMENT_BYTES = 1.2e3  # of one control step of a recorded episode in memory
 _ROW_BYTES, _STEP_BYTES = 1_100, 4 * 7  # of a decision in the table, and of one control step of one of its candidates
 _PROCESS_BYTES = 0.9e9  # libraries, text encoder, executables
 _WORLD_BYTES = 0.4e6  # of a native world
+_CELL_BYTES = 4 * 12  # of one channel of a cell in one layer: it is read beside its eight neighbours, forward and backward
 _ACTIVATION_BYTES = 4 * 12  # of one hidden unit of one training chunk: its layers forward and backward
 
 
@@ -30,6 +33,22 @@ def parameter_count(config: settings.Config) -> int:
     """Learned numbers of the policy."""
     shapes = jax.eval_shape(parts.policy_of(config).init, jax.random.key(0))
     return sum(leaf.size for leaf in jax.tree.leaves(shapes["net"]))
+
+
+def products_of_a_chunk(config: settings.Config) -> int:
+    """Multiplications of a policy's forward pass: one for each parameter, but for an encoder's, which reads every cell of a picture."""
+    shapes = jax.eval_shape(parts.policy_of(config).init, jax.random.key(0))
+    if config.obs != "pixels":
+        return parameter_count(config)
+    cells = (config.pixels.height // config.pixels.patch) * (config.pixels.width // config.pixels.patch)
+    every_cell = sum(leaf.size for leaf in jax.tree.leaves(shapes["net"]["cameras"]))
+    every_cell += len(OBSERVED) * sum(leaf.size for leaf in jax.tree.leaves(shapes["net"]["cells"]))
+    return parameter_count(config) + cells * every_cell
+
+
+def picture_bytes(config: settings.Config, states: int) -> int:
+    """Of so many states drawn by all cameras."""
+    return states * len(OBSERVED) * config.pixels.height * config.pixels.width * 3
 
 
 def state_bytes(config: settings.Config) -> int:
@@ -64,6 +83,10 @@ def memory_bytes(config: settings.Config) -> float:
     """Main memory that a run needs, roughly and at most."""
     rows = capacity_for(parts.most_demonstrations(config) * settings.longest_horizon(config), MIN_ROWS)
     batch = config.clone.batch * config.policy.width * _ACTIVATION_BYTES
+    if config.obs == "pixels":
+        cells = picture_bytes(config, 1) // (3 * config.pixels.patch**2)
+        batch += config.clone.batch * cells * config.pixels.channels * _CELL_BYTES * (1 + config.pixels.layers)
+        batch += picture_bytes(config, BLOCK * config.clone.batch) + picture_bytes(config, config.sim.worlds)
     learning = _learning_bytes(config) if parts.learns(config) else 0.0
     return _PROCESS_BYTES + rows * ROW_BYTES + 2 * state_bytes(config) + batch + config.sim.worlds * _WORLD_BYTES + learning
 

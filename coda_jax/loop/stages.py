@@ -36,7 +36,7 @@ def evaluate(run: Run, moment: Moment) -> dict[str, Any]:
 
     def store(outcome: evaluation.SuiteOutcome) -> None:
         run.say(evaluation.describe(outcome))
-        row = {"k": outcome.tally.k, "n": outcome.tally.n, "clipped": outcome.clipped} | outcome.choices
+        row = {"k": outcome.tally.k, "n": outcome.tally.n, "clipped": outcome.clipped} | outcome.measured
         run.metrics.write("evaluate", suite=outcome.suite, moment=moment, **row)
         run.charge(evaluation.NAME, outcome.sim_steps, outcome.tally.n)
         name = records_name(outcome.suite, moment)

@@ -53,6 +53,8 @@ def kept(config: settings.Config, workdir: Path, against: Sequence[Path]) -> lis
     Raises:
       InputError: a folder is no run, its policy, families or robot are others, or it has no intact checkpoint.
     """
+    if config.obs == "pixels":
+        raise InputError(f"{workdir} has a policy of pictures (config.obs=pixels), which sweeps cannot draw for yet: use --mode=evaluate")
     runs = {workdir: config} | {folder: folders.read_config(folder) for folder in against}
     names = {folder: folder.resolve().name for folder in runs}
     if len(set(names.values())) < len(names):
@@ -68,7 +70,7 @@ def _check_alike(folder: Path, config: settings.Config, own: settings.Config) ->
     """Raises InputError where the policy of a run cannot stand beside the others."""
     folders.check_robot(folder, own)
     parts.own_families(own)
-    for name in ("family", "robot"):
+    for name in ("family", "robot", "obs"):
         if config[name] != own[name]:
             raise InputError(f"{folder} is of config.{name}={own[name]}, not {config[name]}: sweep it by itself, as its own --workdir")
     first, second = dataclasses.asdict(parts.policy_of(config)), dataclasses.asdict(parts.policy_of(own))

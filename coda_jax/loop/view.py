@@ -17,7 +17,7 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.program import evaluate_scene
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.sim.render import FRONT, WRIST
+from coda_jax.sim.cameras import FRONT, WRIST
 from coda_jax.sim.validity import check
 
 HEIGHT, WIDTH = 360, 480

@@ -15,8 +15,9 @@ from coda_jax.evaluation.rollouts import rollout
 from coda_jax.evaluation.scan_rollouts import InScan, ScanSimulator, build
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning import clone
+from coda_jax.learning.pictures import blank
 from coda_jax.learning.steps import train_steps
-from coda_jax.loop import cloning, demonstrations, evaluation, guides, parts, rehearsal
+from coda_jax.loop import cloning, demonstrations, evaluation, guides, parts, pictures, rehearsal
 from coda_jax.loop.rounds import critic, potentials
 from coda_jax.loop.rounds import training as round_training
 from coda_jax.loop.run import Run
@@ -51,7 +52,8 @@ def warm_up(run: Run) -> None:
         if cloning.NAME not in run.state.done:
             words = cloning.language(config, catalogue, run.encoder)
             key = jax.random.fold_in(jax.random.key(config.seed), 1)
-            state, _ = train_steps(policy, training, state, data, words, key, jnp.asarray(0, jnp.int32))
+            seen = blank(pictures.shape(config)).block(key, 0, training.batch) if config.obs == "pixels" else None
+            state, _ = train_steps(policy, training, state, data, words, key, jnp.asarray(0, jnp.int32), seen)
         if config.rounds.count:
             words = cloning.language(config, catalogue, run.encoder)
             again, key = round_training.training_of(run), jax.random.fold_in(jax.random.key(config.seed), 1)

@@ -11,7 +11,7 @@ from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.compile import scene_assets, token_index
 from coda_jax.types import TOKENS, Array, Observation, WorldView
 
-_SHARED = tuple(f.name for f in dataclasses.fields(Observation) if f.name not in ("text", "instruction"))
+_SHARED = tuple(f.name for f in dataclasses.fields(Observation) if f.name not in ("text", "instruction", "pixels"))
 
 
 def observe(view: WorldView, text: Array, instruction: Array) -> Observation:

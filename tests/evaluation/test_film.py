@@ -1,5 +1,7 @@
 """Film strips and animations as files."""
 
+import sys
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -38,3 +40,21 @@ def test_hostile_captions_are_cut():
 def test_wrong_counts_are_refused():
     with pytest.raises(ValueError, match="2 frames with 1 captions"):
         film.film_strip(frames(2), ["a"])
+
+
+def test_a_video_is_written_as_its_ending_says(tmp_path):
+    frames = np.random.default_rng(0).integers(0, 255, (6, 32, 48, 3), dtype=np.uint8)
+    film.write_video(tmp_path / "a.mp4", frames)
+    assert (tmp_path / "a.mp4").read_bytes()[4:8] == b"ftyp"
+    film.write_video(tmp_path / "a.webp", frames)
+    assert Image.open(tmp_path / "a.webp").n_frames == 6  # pyright: ignore[reportAttributeAccessIssue]
+    for path, shown, message in (("a.gif", frames, "neither .mp4 nor .webp"), ("b.mp4", frames[:, :31], "even height")):
+        with pytest.raises(ValueError, match=message):
+            film.write_video(tmp_path / path, shown)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.mp4", "a.webp"]
+
+
+def test_without_the_extra_an_mp4_names_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    with pytest.raises(film.MissingExtraError, match=r"coda-jax\[video\]"):
+        film.write_video(tmp_path / "a.mp4", np.zeros((2, 4, 4, 3), np.uint8))

@@ -22,7 +22,7 @@ def quickstart() -> settings.Config:
 
 
 def expected(config: settings.Config, cores: int = 2) -> dict[str, float]:
-    return estimate.stage_seconds(config, 250, 20, requirements.parameter_count(config), cores)
+    return estimate.stage_seconds(config, 250, 20, requirements.products_of_a_chunk(config), cores)
 
 
 def test_the_quickstart_takes_about_what_was_measured():

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from coda_jax import config as settings
 from coda_jax import main as command_line
 from coda_jax import runtime
 from coda_jax.evaluation.records import read_records
@@ -181,3 +182,10 @@ def test_settings_of_sweeps_do_not_bind_a_run(job, whole):
     assert folders.check(whole, changed(job, sweep__temperatures=(0.3,)))
     with pytest.raises(InputError, match="demos.count: 4 -> 5"):
         folders.check(whole, changed(job, demos__count=5))
+
+
+def test_a_policy_of_pictures_is_refused(tmp_path):
+    config = settings.default()
+    config.obs = "pixels"
+    with pytest.raises(InputError, match=r"policy of pictures \(config\.obs=pixels\).*--mode=evaluate"):
+        sweep.kept(config, tmp_path, ())

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from coda_jax.sim import render
-from coda_jax.sim.render import Camera
+from coda_jax.sim.cameras import WRIST, Camera
 
 DOWN = Camera((0.0, 0.0, 1.0), (0.0, 0.0, 0.0), (0.0, 1.0, 0.0), 60.0)
 SIDE = Camera((0.0, -1.0, 0.3), (0.0, 0.0, 0.3), (0.0, 0.0, 1.0), 40.0)
@@ -97,5 +97,5 @@ def test_bad_input_is_named():
     with pytest.raises(ValueError, match="2 models for 1 frames"):
         render.render([m, m], state(0, 0, 0))
     with pytest.raises(ValueError, match="it has: o0"):
-        render.render(m, state(0, 0, 0), render.WRIST)
+        render.render(m, state(0, 0, 0), WRIST)
     assert render.render(m, np.zeros((0, 7))).shape == (0, 96, 128, 3)

@@ -68,15 +68,19 @@ class FlowPolicy:
         keys = jax.random.split(key, 5)
         token, gripper = features.TOKEN_DIM[self.multi_scale], features.GRIPPER_DIM[self.multi_scale]
         offset = (9 if self.multi_scale else 3) * self.goals
-        flat = self.chunk * ACTION_DIM
         net = {
             "grounding": grounding.init(keys[0], self.text_dim, features.SHAPE_DIM, self.heads, self.named, self.key_dim),
             "clutter": init_mlp(keys[1], (token + offset, self.width // 4, self.width // 4)),
             "trunk": init_mlp(keys[2], (self.heads * token + self.width // 4 + gripper + offset + self.key_dim, self.width, self.width)),
             "words": init_dense(keys[3], self.text_dim, self.key_dim),
-            "head": init_mlp(keys[4], (flat + 2 * _TIME_FREQUENCIES + self.width, self.width, self.width, flat), last_scale=0.1),
+            "head": self.init_head(keys[4]),
         }
         return {"net": net, "statistics": normalise.unit_statistics(self.chunk)}
+
+    def init_head(self, key: jax.Array) -> Any:
+        """Fresh layers of the flow head."""
+        flat = self.chunk * ACTION_DIM
+        return init_mlp(key, (flat + 2 * _TIME_FREQUENCIES + self.width, self.width, self.width, flat), last_scale=0.1)
 
     def trainable(self, params: Params) -> Any:
         """True for the network, False for the action statistics."""
@@ -112,9 +116,9 @@ class FlowPolicy:
         velocity, wanted, scores = self.velocities(params, batch, key)
         return flow_matching(velocity, wanted, batch.mask), self.grounding_loss(scores, batch)
 
-    def velocities(self, params: Params, batch: ChunkBatch, key: jax.Array) -> tuple[Array, Array, Array]:
+    def velocities(self, params: Params, batch: ChunkBatch, key: jax.Array) -> tuple[Array, Array, Any]:
         """Velocity of the flow at a random x_u of each label, the one wanted there (a - eps), both [b, h, 7] in standardised units, and
-        the attention logits [b, heads, o]. Parameters with the same action statistics meet the same x_u, u and hidden tokens at one key.
+        what ``grounding_loss`` reads. Parameters with the same action statistics meet the same x_u, u and hidden tokens at one key.
         """
         dropout_key, noise_key, time_key = jax.random.split(key, 3)
         net, b = params["net"], batch.actions.shape[0]
@@ -122,10 +126,7 @@ class FlowPolicy:
         has_role = (tokens == batch.roles[:, : self.named, None]).any(1)
         dropped = jax.random.bernoulli(dropout_key, self.distractor_dropout, (b, TOKENS)) & ~has_role
         obs = dataclasses.replace(batch.obs, present=batch.obs.present & ~dropped)
-        keys = None
-        if batch.table is not None:
-            keys = grounding.name_keys(net["grounding"], batch.table.text)[batch.table.names]
-        context, scores = encode(self, net, obs, batch.roles if self.given_roles else None, hard=False, keys=keys)
+        context, scores = self.encode(net, obs, batch.roles if self.given_roles else None, hard=False, keys=self.keys(net, batch))
 
         targets = normalise.encode_chunk(batch.actions, features.heading(obs, self.yaw_frame), self.cumulative)
         targets = normalise.standardise(params["statistics"], targets).reshape(b, -1)
@@ -135,7 +136,16 @@ class FlowPolicy:
         shape = (b, self.chunk, ACTION_DIM)
         return velocity.reshape(shape), (targets - noise).reshape(shape), scores
 
-    def grounding_loss(self, scores: Array, batch: ChunkBatch) -> Array:
+    def encode(self, net: Any, obs: Observation, roles: Array | None, hard: bool, keys: Array | None = None) -> tuple[Array, Any]:
+        """Context [b, width] of a decision, and the attention logits [b, heads, o]; ``keys`` of the names where they are known already."""
+        return encode(self, net, obs, roles, hard, keys)
+
+    def keys(self, net: Any, batch: ChunkBatch) -> Array | None:
+        """Keys [b, o, heads * key_dim] of the names from the batch's word table, None without one."""
+        table = batch.table
+        return None if table is None else grounding.name_keys(net["grounding"], table.text)[table.names]
+
+    def grounding_loss(self, scores: Any, batch: ChunkBatch) -> Array:
         """Cross-entropy [b] of the named heads' attention logits on the scene's tokens."""
         return grounding.cross_entropy(scores[:, : self.named], batch.roles)
 
@@ -197,7 +207,7 @@ def sample_chunks(
 ) -> Array:
     """Chunks [b, j, h, 7] in LIBERO's convention; see FlowPolicy.sample."""
     net, b = params["net"], obs.ee_pos.shape[0]
-    context, _ = encode(policy, net, obs, roles, hard=policy.hard_attention)
+    context, _ = policy.encode(net, obs, roles, hard=policy.hard_attention)
     part = _context_part(net, context)[:, None]
     shape = (j, policy.chunk * ACTION_DIM)
     x = jax.random.normal(key, (b, *shape)) if key.ndim == 0 else jax.vmap(lambda k: jax.random.normal(k, shape))(key)

@@ -112,6 +112,11 @@ def _split(x: Array, heads: int) -> Array:
     return x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads)
 
 
+def unit_heads(keys: Array, heads: int) -> Array:
+    """Keys [..., heads * key_dim] as unit vectors [..., heads, key_dim] of each head, as scores compare them."""
+    return _unit(_split(keys, heads))
+
+
 def _named_heads(params: dict) -> int:
     heads = params["sharpness"].shape[0]
     return heads - params["shape"]["w"].shape[1] * heads // params["query"]["w"].shape[1]

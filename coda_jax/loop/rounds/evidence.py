@@ -17,9 +17,10 @@ from coda_jax.loop import films, parts
 from coda_jax.loop.rounds.proposals import Proposal
 from coda_jax.loop.run import Run
 from coda_jax.scenes.families import margins
+from coda_jax.sim.cameras import FRONT
 from coda_jax.sim.compile import compile_scene
 from coda_jax.sim.demonstrate import Trajectory
-from coda_jax.sim.render import FRONT, render
+from coda_jax.sim.render import render
 from coda_jax.sim.replay import replay
 from coda_jax.sim.simulator import episode_of
 

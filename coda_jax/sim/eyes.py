@@ -1,0 +1,94 @@
+"""What the cameras see of running worlds: a simulator that remembers their states, and renders them when somebody looks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.sim.cameras import OBSERVED, Camera
+from coda_jax.sim.compile import CompiledScene, compile_scene
+from coda_jax.sim.robot import Robot
+from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
+from coda_jax.types import Array, ChunkTrace, SimState
+
+
+class Renderer(Protocol):
+    """Draws stored states."""
+
+    def __call__(self, scenes: Sequence[CompiledScene], qpos: np.ndarray, camera: Camera, height: int, width: int) -> np.ndarray:
+        """[n, height, width, 3] uint8 of the states ``qpos`` [n, q] of ``scenes`` [n], all of one bucket."""
+        ...
+
+
+def observed(renderer: Renderer, scenes: Sequence[CompiledScene], qpos: np.ndarray, height: int, width: int) -> np.ndarray:
+    """What a policy of pictures sees of states [n, q]: [n, cameras, height, width, 3] uint8."""
+    return np.stack([renderer(scenes, qpos, camera, height, width) for camera in OBSERVED], axis=1)
+
+
+class Eyes:
+    """A Simulator around ``sim`` whose worlds can be looked at, as they stand between two chunks.
+
+    seconds: spent on rendering so far. frames: drawn so far.
+    """
+
+    def __init__(self, sim: Simulator, catalogue: Catalogue, robot: Robot, renderer: Renderer, height: int, width: int):
+        self._sim, self._catalogue, self._robot, self._renderer = sim, catalogue, robot, renderer
+        self.worlds, self.bucket = sim.worlds, sim.bucket
+        self.seconds, self.frames = 0.0, 0
+        self._size = height, width
+        self._scenes: list[CompiledScene | None] = [None] * sim.worlds
+        self._state: SimState | None = None
+        self._mask = np.zeros(sim.worlds, bool)
+
+    @property
+    def physics_steps(self) -> int:
+        """As far as ``sim`` counts them."""
+        return getattr(self._sim, "physics_steps", 0)
+
+    def compile(self, episodes: Sequence[Episode]) -> SceneBatch:
+        self._note(range(len(episodes)), episodes)
+        batch = self._sim.compile(episodes)
+        self._mask = np.array(batch.mask)
+        return batch
+
+    def replace(
+        self, batch: SceneBatch, state: SimState, worlds: Sequence[int], episodes: Sequence[Episode]
+    ) -> tuple[SceneBatch, SimState]:
+        self._note(worlds, episodes)
+        batch, self._state = self._sim.replace(batch, state, worlds, episodes)
+        self._mask = np.array(batch.mask)
+        return batch, self._state
+
+    def reset(self, batch: SceneBatch) -> SimState:
+        self._state = self._sim.reset(batch)
+        return self._state
+
+    def step_chunk(self, batch: SceneBatch, state: SimState, chunk: Array, record: bool = False) -> tuple[SimState, ChunkTrace]:
+        self._mask = np.array(batch.mask)
+        self._state, trace = self._sim.step_chunk(batch, state, chunk, record=record)
+        return self._state, trace
+
+    def look(self) -> np.ndarray:
+        """Pictures [W, cameras, height, width, 3] uint8 of the worlds' present states; black where nobody acts any more."""
+        began = time.perf_counter()
+        pixels = np.zeros((self.worlds, len(OBSERVED), *self._size, 3), np.uint8)
+        shown = np.flatnonzero(self._mask).tolist()
+        if shown:
+            scenes = [scene for w in shown if (scene := self._scenes[w]) is not None]
+            pixels[shown] = observed(self._renderer, scenes, self._coordinates()[shown], *self._size)
+            self.frames += len(shown) * len(OBSERVED)
+        self.seconds += time.perf_counter() - began
+        return pixels
+
+    def _coordinates(self) -> np.ndarray:
+        assert self._state is not None
+        physics = self._state.physics
+        return np.asarray(physics["qpos"] if isinstance(physics, dict) else physics.qpos)
+
+    def _note(self, worlds: Sequence[int], episodes: Sequence[Episode]) -> None:
+        for world, episode in zip(worlds, episodes, strict=True):
+            self._scenes[world] = compile_scene(episode.spec, self._catalogue, self.bucket, self._robot)
