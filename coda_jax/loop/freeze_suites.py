@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> int:
     )
     options = parser.parse_args(arguments)
     runtime.setup()
-    from coda_jax.loop import parts
+    from coda_jax.loop import own_families, parts
     from coda_jax.scenes.suites import SIZES
 
     try:
@@ -84,7 +84,7 @@ def main(arguments: list[str]) -> int:
             config = settings.default()
             config.family, config.own_families = options.family, options.own_families
             settings.validate(config)
-            parts.own_families(config)
+            own_families.add(config)
             fair = freeze(config, options.family, options.split, options.start, options.folder, count, options.new_version)
     except runtime.InputError as error:
         print(f"error: {error}", file=sys.stderr)
