@@ -39,6 +39,11 @@ def busy_cores(cores: int) -> float:
     return 1 / (_SERIAL + (1 - _SERIAL) / cores)
 
 
+def rounds_together(count: int) -> str:
+    """What the part of all rounds is called: "1 round", "3 rounds"."""
+    return "1 round" if count == 1 else f"{count} rounds"
+
+
 def stage_seconds(config: settings.Config, rollouts: int, films: int, products: int, cores: int) -> dict[str, float]:
     """About how long each part of a run takes, s. rollouts, films: of one evaluation. Rounds at their longest.
 
@@ -65,7 +70,7 @@ def stage_seconds(config: settings.Config, rollouts: int, films: int, products: 
         if parts.learns(config):
             updates = 0.0 if config.awr.improve == "frozen" else _WEIGHTED * updates
         one = scenes * _SCENE_S + demos * demo_s + episodes * rollout_s + updates
-        work["1 round" if rounds == 1 else f"{rounds} rounds"] = rounds * one + critic_seconds(config)
+        work[rounds_together(rounds)] = rounds * one + critic_seconds(config)
     return {"warm-up": _START_S} | {name: seconds / busy_cores(cores) for name, seconds in work.items()}
 
 

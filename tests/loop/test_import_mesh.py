@@ -78,7 +78,7 @@ def test_what_cannot_be_used(tmp_path, converted):
     longest_m = float(re.findall(r"--longest=([0-9.]+)", str(found.value))[0])
     assert 0.055 < longest_m < 0.12
     converted(Primitive("box", (longest_m / 2, longest_m / 2, longest_m / 4)))
-    module.asset_of(convert.convert().primitives, 0.1, "crateful_00", "object")
+    module.asset_of(convert.convert(path).primitives, 0.1, "crateful_00", "object")
     converted(box, solid_m3=1.0)
     with pytest.raises(InputError, match="mass 500.0 kg"):
         import_mesh(path, "brickish", "CC0-1.0", "own")
