@@ -8,7 +8,7 @@ from coda_jax.runtime import InputError
 
 
 def test_a_run_without_rounds_keeps_no_episodes(tmp_path):
-    with Memory.open(tmp_path / FILE, ()):
+    with Memory.open(tmp_path / FILE, frozenset()):
         pass
     with pytest.raises(InputError, match=r"keeps no episodes yet: rounds keep theirs \(config.rounds.count\), an evaluation none"):
         find(tmp_path, 1)
