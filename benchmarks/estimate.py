@@ -20,9 +20,11 @@ _RUN = flags.DEFINE_string("run", "runs/quickstart", "A finished run.")
 
 def grouped(stages: dict[str, dict[str, float]], rounds: int) -> dict[str, dict[str, float]]:
     """Costs by the names of ``stage_seconds``: the rounds together."""
+    from coda_jax.loop.estimate import rounds_together
+
     found: dict[str, dict[str, float]] = {}
     for name, cost in stages.items():
-        own = found.setdefault(f"{rounds} rounds" if name.startswith("round_") else name, {"wall_s": 0.0, "cpu_s": 0.0, "rollouts": 0})
+        own = found.setdefault(rounds_together(rounds) if name.startswith("round_") else name, {"wall_s": 0.0, "cpu_s": 0.0, "rollouts": 0})
         for key in own:
             own[key] += cost[key]
     return found

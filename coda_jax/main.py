@@ -33,6 +33,7 @@ MODES = {
 }
 _UNUSABLE = (errno.ENAMETOOLONG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
 LATER = ("serve",)
+NEEDS_NO_RUN = ("check", "view", "doctor")  # modes that go by the defaults where neither --config nor a run is named
 
 _EXAMPLES = """\
   python -m coda_jax.main --config=experiments/quickstart.py
@@ -188,14 +189,22 @@ def _default_workdir(argument: str) -> Path:
     return Path("runs") / (Path(name).stem + (f"-{variant}" if variant else ""))
 
 
+def _holds_run(workdir: Path) -> bool:
+    from coda_jax.loop import workdir as folders
+
+    return (workdir / folders.CONFIG_FILE).exists()
+
+
 def _resolve_config(values: flags.FlagValues, overrides: list[tuple[str, str | None]], workdir: Path | None) -> settings.Config:
     if values.config is not None:
         config = load_config(values.config)
         settings.check_types(config, settings.default())
-    elif values.mode != "run" and workdir is not None:
+    elif values.mode != "run" and workdir is not None and (values.mode not in NEEDS_NO_RUN or _holds_run(workdir)):
         from coda_jax.loop import workdir as folders
 
         config = folders.read_config(workdir)
+    elif values.mode in NEEDS_NO_RUN:
+        config = settings.default()
     else:
         needed = "--config=FILE.py" if values.mode == "run" else "--workdir=FOLDER of a run, or --config=FILE.py"
         raise InputError(f"--mode={values.mode} needs {needed}, e.g. --config=experiments/quickstart.py")
@@ -236,7 +245,7 @@ def parse(arguments: list[str]) -> Command:
     if program is not None and not program.exists():
         raise InputError(f"--program={program} does not exist")
     config = None
-    if mode in ("run", "evaluate", "sweep", "verify") or (mode in ("view", "doctor", "check") and values.config is not None) or overrides:
+    if mode in ("run", "evaluate", "sweep", "verify") or (mode in NEEDS_NO_RUN and values.config is not None) or overrides:
         config = _resolve_config(values, overrides, workdir)
     if workdir is None and values.config is not None:
         workdir = _default_workdir(values.config)
@@ -257,17 +266,18 @@ def parse(arguments: list[str]) -> Command:
 
 def dispatch(command: Command) -> int:
     """Run a parsed command and return its exit code."""
-    from coda_jax.loop import own_assets
+    from coda_jax.loop import own_assets, own_families
     from coda_jax.loop import workdir as folders
 
     mode, workdir, config = command.mode, command.workdir, command.config
-    if mode == "view" and config is None and workdir is not None and (workdir / folders.CONFIG_FILE).exists():
+    if mode == "view" and config is None and workdir is not None and _holds_run(workdir):
         config = folders.read_config(workdir)  # its robot, its own assets and families
     own_assets.add(config)
+    if config is not None:
+        own_families.add(config)  # a name that does not exist says more than the difference to the folder's run
     if mode == "run":
         assert workdir is not None and config is not None
         if command.dry_run:
-            folders.check(workdir, config)
             runtime.setup()
             from coda_jax.loop import coevolve
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from coda_jax import config as settings
 from coda_jax import main as command_line
 from coda_jax import runtime
 from coda_jax.main import BAD_INPUT, BUG, DONE, MODES, RESUMABLE
@@ -63,6 +64,8 @@ def test_no_arguments_print_the_help(capsys):
         (["--mode=check", f"--program={'x' * 300}"], "File name too long"),
         (["--config=EXPERIMENT", "--workdir="], "--workdir is empty; name a folder"),
         (["--config=EXPERIMENT", "--config.evaluate.suites="], "config.evaluate.suites is ()"),
+        (["--mode=evaluate", "--config.seed=3"], "--mode=evaluate needs --workdir=FOLDER of a run, or --config=FILE.py"),
+        (["--mode=view", "--catalogue=all", "--config.scenes.own_assets=nowhere"], "config.scenes.own_assets: nowhere"),
         (["--config=EXPERIMENT", "--config.seed=4294967296"], "config.seed is 4294967296; it must be at most"),
     ],
 )
@@ -104,6 +107,23 @@ def test_overrides_are_taken_from_anywhere(experiment):
     assert command.workdir == Path("runs/small")
 
 
+@pytest.mark.parametrize("mode", ["check", "view", "doctor"])
+def test_overrides_without_a_configuration_change_the_defaults(mode, tmp_path, experiment):
+    from coda_jax.loop import workdir as folders
+
+    def seed_of(*arguments: str) -> int:
+        command = command_line.parse([f"--mode={mode}", f"--program={experiment}", "--config.sim.worlds=3", *arguments])
+        assert command.config is not None and command.config.sim.worlds == 3
+        return command.config.seed
+
+    assert seed_of() == seed_of(f"--workdir={tmp_path / 'none'}") == settings.default().seed
+    given = command_line.parse([f"--config={experiment}", "--config.seed=7"]).config
+    assert given is not None
+    with folders.open_run(tmp_path / "run", given):
+        pass
+    assert seed_of(f"--workdir={tmp_path / 'run'}") == 7
+
+
 def test_variant_names_its_own_workdir(repository):
     assert command_line.parse([f"--config={repository}/experiments/quickstart.py:smoke"]).workdir == Path("runs/quickstart-smoke")
 
@@ -113,7 +133,7 @@ def test_every_experiment_is_valid(repository):
         command_line.parse([f"--config={path}"])
 
 
-def test_workdir_of_another_configuration_is_refused_before_jax(experiment, tmp_path):
+def test_workdir_of_another_configuration_is_refused_before_jax(experiment, tmp_path, capsys):
     workdir = tmp_path / "run"
     from coda_jax.loop import workdir as folders
 
@@ -131,6 +151,14 @@ def test_workdir_of_another_configuration_is_refused_before_jax(experiment, tmp_
     assert done.returncode == BAD_INPUT
     assert f"clone.steps: {command.config.clone.steps} -> 7000" in done.stderr
     assert done.stdout.strip() == "False"
+    assert {p.name: p.read_bytes() for p in workdir.iterdir()} == before
+    mistyped = [f"--config={experiment}", f"--workdir={workdir}", "--config.own_families=no_such_module_of_mine"]
+    assert command_line.main(mistyped) == BAD_INPUT
+    assert "no_such_module_of_mine cannot be imported" in capsys.readouterr().err
+    assert command_line.main([f"--config={experiment}", f"--workdir={workdir}", "--config.clone.steps=7000", "--dry_run"]) == DONE
+    out = capsys.readouterr().out
+    assert "updates         7,000" in out and "goes on" not in out
+    assert f"REFUSED         {workdir} belongs to another configuration" in out
     assert {p.name: p.read_bytes() for p in workdir.iterdir()} == before
 
 

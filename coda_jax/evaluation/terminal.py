@@ -42,7 +42,7 @@ class Progress:
     """Progress of one long stage: label, done of total, rate, time left, and the latest notes.
 
     On a terminal one line is redrawn; elsewhere a plain line is printed at most every ``interval_s`` seconds, and one at the end.
-    Use as a context manager; a stage that raises leaves its last state on the screen.
+    Use as a context manager; a stage that raises leaves its last state on the screen, one of no units leaves nothing.
 
     Args:
       label: the stage. total: number of units, or None where it is unknown. unit: plural, e.g. "demos".
@@ -77,7 +77,8 @@ class Progress:
         self.done = done
         self._notes.update(notes)
         now = self._clock()
-        if now - self._last >= self._interval_s:
+        finished = done == self.total and not self._live  # the last line says it
+        if now - self._last >= self._interval_s and not finished:
             self._last = now
             self._print(self.line(), last=False)
 
@@ -105,6 +106,8 @@ class Progress:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
+        if self.total == 0 and not self.done:
+            return
         state = "" if kind is None else " [stopped]"
         self._print(f"{self.line()}, {duration(self._clock() - self._start)} in all{state}", last=True)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from coda_jax import config as settings
 from coda_jax.foreign import read_plain
-from coda_jax.loop import parts
+from coda_jax.loop import own_families, parts
 from coda_jax.loop.check_training import TrainingCheck
 from coda_jax.loop.mending import Checked, checked
 from coda_jax.programs.errors import ErrorKind, ProgramError
@@ -28,6 +28,7 @@ from coda_jax.scenes.spec import FACTORS, SceneSpec
 
 SUFFIXES = (".py", ".scene", ".txt")
 _RESULT = re.compile(r"^[ \t]*result[ \t]*=[ \t]*(scene|generation|training)[ \t]*\(", re.MULTILINE)
+_STRANGE = re.compile("the catalogue here has no|holds the word|is not known here")  # messages about a word that may be a user's own
 _VERB = re.compile(r"\b(scene|generation|training)[ \t]*\(")
 
 
@@ -138,14 +139,23 @@ def verdicts(files: Sequence[Path], config: settings.Config) -> Iterator[dict[st
                     row = described(one, next(found))
                 elif isinstance(one, GenerationProgram):
                     row = described_generation(one)
+                elif isinstance(one, dict):
+                    row = {"accepted": False} | _hinted(one, config)
                 else:
-                    row = {"accepted": False} | one if isinstance(one, dict) else training.described(one)
+                    row = training.described(one)
                 yield {"program": str(file)} | row
+
+
+def _hinted(refused: dict[str, Any], config: settings.Config) -> dict[str, Any]:
+    """A refusal about a word that is unknown where no own assets are, with the setting that would make some known."""
+    if config.scenes.own_assets or not _STRANGE.search(refused["reason"]):
+        return refused
+    return refused | {"reason": f"{refused['reason']}; a thing of your own is known with --config.scenes.own_assets=FOLDER"}
 
 
 def run(config: settings.Config, path: Path) -> bool:
     """Check every program below ``path`` and print one JSON object a line; True if none was refused."""
-    parts.own_families(config)
+    own_families.add(config)
     accepted = True
     for row in verdicts(program_files(path), config):
         accepted &= row["accepted"]

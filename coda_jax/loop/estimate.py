@@ -10,11 +10,13 @@ from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import duration
 from coda_jax.loop import evaluation, parts, requirements
+from coda_jax.loop import workdir as folders
 from coda_jax.loop.journal import read_commits
 from coda_jax.loop.round_budget import episodes_of_a_round, most_blocks, round_rollouts
 from coda_jax.loop.rounds.collect import SPARE
 from coda_jax.loop.rounds.rollouts import KEPT
 from coda_jax.loop.strategies import STRATEGIES
+from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 
 # The start-up in seconds, from an empty compilation cache; else CPU seconds of the quickstart and of runs without rounds on two idle
@@ -35,6 +37,11 @@ _SERIAL = 0.2  # share of the work that more cores do not shorten: two idle core
 def busy_cores(cores: int) -> float:
     """How many times faster than on one core (Amdahl 1967)."""
     return 1 / (_SERIAL + (1 - _SERIAL) / cores)
+
+
+def rounds_together(count: int) -> str:
+    """What the part of all rounds is called: "1 round", "3 rounds"."""
+    return "1 round" if count == 1 else f"{count} rounds"
 
 
 def stage_seconds(config: settings.Config, rollouts: int, films: int, products: int, cores: int) -> dict[str, float]:
@@ -63,7 +70,7 @@ def stage_seconds(config: settings.Config, rollouts: int, films: int, products: 
         if parts.learns(config):
             updates = 0.0 if config.awr.improve == "frozen" else _WEIGHTED * updates
         one = scenes * _SCENE_S + demos * demo_s + episodes * rollout_s + updates
-        work[f"{rounds} rounds"] = rounds * one + critic_seconds(config)
+        work[rounds_together(rounds)] = rounds * one + critic_seconds(config)
     return {"warm-up": _START_S} | {name: seconds / busy_cores(cores) for name, seconds in work.items()}
 
 
@@ -80,7 +87,7 @@ def critic_seconds(config: settings.Config) -> float:
 
 
 def describe(config: settings.Config, workdir: Path) -> str:
-    """The lines that ``--dry_run`` prints.
+    """The lines that ``--dry_run`` prints, also for a folder in which the run itself would be refused.
 
     Raises:
       InputError: as ``requirements.check``.
@@ -105,7 +112,12 @@ def describe(config: settings.Config, workdir: Path) -> str:
         disk += config.rounds.count * kept * requirements.RECORD_BYTES
         disk += (config.checkpoint.keep + 1) * requirements.critic_state_bytes(config)
     training = parts.training_bucket(config, Catalogue("train"))
-    done = " (a run of this configuration is there and goes on)" if read_commits(workdir) else ""
+    done, refused = "", []
+    try:
+        if folders.check(workdir, config) and read_commits(workdir):
+            done = " (a run of this configuration is there and goes on)"
+    except InputError as error:  # nothing is started, so the rest can be said all the same
+        refused = [f"REFUSED         {error}"]
     lines = [
         f"run folder      {workdir}{done}",
         f"machine         {runtime.device_summary()}",
@@ -123,6 +135,7 @@ def describe(config: settings.Config, workdir: Path) -> str:
         f"memory          about {memory / 1e9:.1f} GB; disk about {disk / 1e6:.0f} MB",
         f"time            about {duration(sum(stages.values()))} on {cores} idle cores{most}: "
         + ", ".join(f"{name} {duration(seconds)}" for name, seconds in stages.items()),
+        *refused,
     ]
     return "\n".join(lines)
 

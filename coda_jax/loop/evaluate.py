@@ -10,7 +10,7 @@ from coda_jax.evaluation.metrics import METRICS, MetricsWriter, Summary, write_s
 from coda_jax.evaluation.records import read_records, records_name, tally
 from coda_jax.evaluation.report import write_report
 from coda_jax.evaluation.terminal import print_suites
-from coda_jax.loop import cloning, evaluation, foreign_suites, guides, parts, requirements
+from coda_jax.loop import cloning, evaluation, foreign_suites, guides, own_families, parts, requirements
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.evaluated import Evaluated, SuiteDone
 from coda_jax.loop.journal import Commit, file_sha256, read_commits
@@ -37,7 +37,7 @@ def run(config: settings.Config, workdir: Path, dry_run: bool) -> None:
       InputError: the run has no finished policy, or a suite is missing. Stopped: a signal came; the same command goes on.
     """
     with parts.mendable():
-        parts.own_families(config)
+        own_families.add(config)
         scenes = evaluation.chosen_scenes(config)
         requirements.check(config)
         commits = read_commits(workdir)

@@ -31,15 +31,17 @@ def import_mesh(
     longest_m: float | None = None,
     pieces: int = 6,
     folder: Path = FOLDER,
+    replace: bool = False,
 ) -> Path:
     """Make the record of a mesh, add the asset to this process, and return the file.
 
     Args:
       kind: "object" (free, graspable) or "support". number: 0 to 99, of the instance. density_kg_m3: gives the mass of an object.
-      up, longest_m, pieces: see ``meshes.convert.convert``.
+      up, longest_m, pieces: see ``meshes.convert.convert``. replace: a record of that category and number.
 
     Raises:
-      InputError: the file cannot be used, it does not stand, or nothing about it fits the jaws; the message says what to change.
+      InputError: there is such a record, the file cannot be used, it does not stand, or nothing about it fits the jaws; the message says
+        what to change.
     """
     from coda_jax.scenes import own
     from coda_jax.scenes.meshes.convert import convert
@@ -47,12 +49,19 @@ def import_mesh(
 
     if not licence.strip() or not source.strip():
         raise InputError("give --licence, such as CC0-1.0, and --source, such as the address it came from: the record keeps both")
-    if not 0 <= number <= 99 or kind not in ("object", "support") or not 50 <= density_kg_m3 <= 20_000:
-        raise InputError(f"number {number} is 0 to 99, kind {kind!r} object or support, density {density_kg_m3:g} 50 to 20000 kg/m^3")
+    if not 0 <= number <= 99:
+        raise InputError(f"--number={number} must be 0 to 99")
+    if kind not in ("object", "support"):
+        raise InputError(f"--kind={kind} must be object or support")
+    if not 50 <= density_kg_m3 <= 20_000:
+        raise InputError(f"--density={density_kg_m3:g} must be 50 to 20000: it is in kg/m^3, and water has 1000")
+    target = folder / f"{category}_{number:02d}.json"
     try:
         own.check_category(category)
+        if target.exists() and not replace:
+            raise InputError(f"{target} is there already: {_another(folder, category)}--replace overwrites it")
         made = convert(path, up, longest_m, pieces)
-        asset = asset_of(made.primitives, made.solid_m3 * density_kg_m3, f"{category}_{number:02d}", kind)
+        asset = asset_of(made.primitives, made.solid_m3 * density_kg_m3, target.stem, kind)
         provenance = own.Provenance(
             path.name, own.digest(read_bytes(path)), source.strip(), licence.strip(), density_kg_m3, made.solid_m3, round(made.overlap, 3)
         )
@@ -63,27 +72,28 @@ def import_mesh(
         raise InputError(str(error)) from error
     _watch(asset)
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / f"{asset.asset_id}.json"
     target.write_text(own.to_json(record))
     return target
+
+
+def _another(folder: Path, category: str) -> str:
+    """ "take --number=1 for another instance; " with the first number that is free, or nothing where none is."""
+    free = next((n for n in range(100) if not (folder / f"{category}_{n:02d}.json").exists()), None)
+    return "" if free is None else f"take --number={free} for another instance; "
 
 
 def asset_of(primitives, mass_kg: float, asset_id: str, kind: str):
     """The asset of primitives in any frame: recentred, with the grasps that fit.
 
     Raises:
-      InputError: nothing about an object fits the jaws.
+      InputError: nothing about an object fits the jaws; the message says which size of it would.
     """
     from coda_jax.scenes.assets import Asset
     from coda_jax.scenes.shapes.build import MAX_GRASP_WIDTH_M, Shape, assemble
     from coda_jax.scenes.shapes.grasping import find_grasps
 
     shape, half = assemble(Shape(tuple(primitives)))
-    grasps = find_grasps(shape.primitives, half[2]) if kind == "object" else ()
-    if kind == "object" and not grasps:
-        sides = " x ".join(f"{2000 * h:.0f}" for h in half)
-        raise InputError(f"no part of it ({sides} mm) fits jaws of {1000 * MAX_GRASP_WIDTH_M:.0f} mm from above: give --longest=METRES")
-    return Asset(
+    asset = Asset(
         asset_id=asset_id,
         category=asset_id[:-3],
         kind=kind,
@@ -92,8 +102,32 @@ def asset_of(primitives, mass_kg: float, asset_id: str, kind: str):
         half_extent_m=half,
         mass_kg=round(mass_kg, 4) if kind == "object" else 1.0,
         affordances=("graspable",) if kind == "object" else ("supports",),
-        grasps=grasps,
     )
+    if kind != "object":
+        return asset
+    grasps = find_grasps(shape.primitives, half[2])
+    if not grasps:
+        sides = " x ".join(f"{2000 * h:.0f}" for h in half)
+        fits = _longest_that_fits(asset)
+        advice = f"--longest={fits:g} would fit, its longest side in metres" if fits else "no other size of it would either"
+        raise InputError(f"no part of it ({sides} mm) fits jaws of {1000 * MAX_GRASP_WIDTH_M:.0f} mm from above: {advice}")
+    return dataclasses.replace(asset, grasps=grasps)
+
+
+def _longest_that_fits(asset) -> float | None:
+    """Length of the longest side, m, at which an asset would have a grasp: the largest of some sizes, or None."""
+    from coda_jax.scenes.own import SIDES_M
+    from coda_jax.scenes.shapes.grasping import find_grasps
+
+    longest_m = 2 * max(asset.half_extent_m)
+    millimetres = 1000 * SIDES_M[1]
+    while millimetres > 12:
+        size_m = round(millimetres) / 1000
+        other = asset.scaled(size_m / longest_m)
+        if find_grasps(other.primitives, other.half_extent_m[2]):
+            return size_m
+        millimetres *= 0.92
+    return None
 
 
 def _watch(asset) -> None:
@@ -128,12 +162,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--longest", type=float, default=None, help="length of its longest side in metres; left out: the file is in metres")
     parser.add_argument("--pieces", type=int, default=6, help="most primitives, 1 to 6; fewer simulate faster")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the record and its picture go")
+    parser.add_argument("--replace", action="store_true", help="overwrite the record of this category and number")
     options = parser.parse_args(arguments)
     runtime.setup()
     try:
         path = import_mesh(
             options.mesh, options.category, options.licence, options.source, kind=options.kind, number=options.number,
             density_kg_m3=options.density, up=options.up, longest_m=options.longest, pieces=options.pieces, folder=options.folder,
+            replace=options.replace,
         )  # fmt: skip
         _show(path)
     except InputError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import importlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -155,24 +154,6 @@ def most_demonstrations(config: settings.Config) -> int:
 def horizon_of(config: settings.Config) -> Callable[[SceneSpec], int]:
     """Control steps of an episode of a scene, by its family."""
     return lambda spec: settings.horizon(config, spec.task.family)
-
-
-def own_families(config: settings.Config) -> None:
-    """Import the modules that register families of the user.
-
-    Raises:
-      InputError: a module cannot be imported, or none of them registers a family that the run names.
-    """
-    for module in settings.own_families(config):
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            raise InputError(f"config.own_families: {module} cannot be imported ({error}); give a module that Python finds") from error
-        except (Exception, SystemExit) as error:  # the user's own text runs here
-            kind = type(error).__name__
-            raise InputError(f"config.own_families: {module} fails when it is imported ({kind}: {error}); mend it") from error
-    if missing := [name for name in settings.families(config) if name not in families.names()]:
-        raise InputError(f'config.family is "{missing[0]}", which no module registers; registered are: {", ".join(families.names())}')
 
 
 def diagnoser_of(config: settings.Config) -> Diagnoser:

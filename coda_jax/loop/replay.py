@@ -9,7 +9,7 @@ import numpy as np
 
 from coda_jax.agents.base import Outcome
 from coda_jax.evaluation.film import MissingExtraError, write_video
-from coda_jax.loop import parts
+from coda_jax.loop import own_families, parts
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.journal import file_sha256, read_commits
 from coda_jax.loop.rounds import outcomes as stored
@@ -38,7 +38,9 @@ def find(folder: Path, episode_id: int) -> tuple[Episode, Outcome]:
         found = memory.rows(Episode, "WHERE episode_id = ?", (episode_id,))
         if not found:
             (last,) = memory.select("SELECT max(episode_id) FROM episodes")[0]
-            raise InputError(f"{folder} has no episode {episode_id}; there are 1 to {last}" if last else f"{folder} has no episodes yet")
+            if last:
+                raise InputError(f"{folder} has no episode {episode_id}; there are 1 to {last}")
+            raise InputError(f"{folder} keeps no episodes yet: rounds keep theirs (config.rounds.count), an evaluation none")
         episode = found[0]
         if episode.states is None:
             kept = memory.select("SELECT min(episode_id), max(episode_id) FROM episodes WHERE states IS NOT NULL GROUP BY states")
@@ -64,7 +66,7 @@ def run(folder: Path, episode_id: int, output: Path | None) -> None:
     """
     config = folders.read_config(folder)
     folders.check_robot(folder, config)
-    parts.own_families(config)
+    own_families.add(config)
     episode, outcome = find(folder, episode_id)
     spec, catalogue = outcome.trial.spec, Catalogue.all()
     bucket = parts.training_bucket(config, Catalogue("train"))

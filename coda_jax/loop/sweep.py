@@ -21,7 +21,7 @@ from coda_jax.evaluation.sweep_results import FILE, CellResult, append_cell, dif
 from coda_jax.evaluation.terminal import CHOSEN_ON_VALIDATION, Progress, print_table
 from coda_jax.learning import lora
 from coda_jax.learning.policies.base import Params
-from coda_jax.loop import cloning, evaluation, parts, requirements
+from coda_jax.loop import cloning, evaluation, own_families, parts, requirements
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.checkpoint import CheckpointError, Checkpoints
 from coda_jax.loop.run import CHECKPOINTS
@@ -69,7 +69,7 @@ def kept(config: settings.Config, workdir: Path, against: Sequence[Path]) -> lis
 def _check_alike(folder: Path, config: settings.Config, own: settings.Config) -> None:
     """Raises InputError where the policy of a run cannot stand beside the others."""
     folders.check_robot(folder, own)
-    parts.own_families(own)
+    own_families.add(own)
     for name in ("family", "robot", "obs"):
         if config[name] != own[name]:
             raise InputError(f"{folder} is of config.{name}={own[name]}, not {config[name]}: sweep it by itself, as its own --workdir")
@@ -137,7 +137,7 @@ def run(config: settings.Config, workdir: Path, against: Sequence[Path], dry_run
             "choose there and evaluate the chosen one on test, or set config.sweep.test=true to look all the same"
         )
     with parts.mendable():
-        parts.own_families(config)
+        own_families.add(config)
         scenes = evaluation.chosen_scenes(config)
         requirements.check(config)
         policies = kept(config, workdir, against)

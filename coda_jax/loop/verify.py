@@ -12,7 +12,7 @@ from coda_jax.agents.base import Trial
 from coda_jax.evaluation.control_test import ControlResult, wants_more
 from coda_jax.evaluation.statistics import Interval
 from coda_jax.evaluation.trials import by_scene, rate_interval
-from coda_jax.loop import cloning, parts
+from coda_jax.loop import cloning, own_families, parts
 from coda_jax.loop.check import read_program
 from coda_jax.loop.rounds import collect
 from coda_jax.loop.rounds.control import Pairs, judged, pair_counts, trials_of
@@ -26,6 +26,8 @@ from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.generation import GenerationProgram, evaluate_generation
 
+WEAK = 0.1  # success on the base scenes below which an edit has hardly anything to take away
+
 
 def run(config: settings.Config, workdir: Path, path: Path) -> None:
     """Test the program at its own level: what was found in words on stderr, as one JSON object on stdout.
@@ -34,7 +36,7 @@ def run(config: settings.Config, workdir: Path, path: Path) -> None:
       InputError: the program is refused, fits no scene, or the run has no trained policy yet.
     """
     with parts.mendable():
-        parts.own_families(config)
+        own_families.add(config)
         with Sandbox(parts.limits_of(config)) as sandbox:
             try:
                 text = read_program(path, config.sandbox.text_bytes)
@@ -87,6 +89,11 @@ def described(program: GenerationProgram, found: Tested, n: int) -> list[str]:
         rate = f"{k}/{rollouts}"
         share = f"{100 * k / rollouts:.0f} %" if rollouts else "-"
         lines.append(f"  {name + ' scenes':<15} {rate:>9}  {share:>5}  ({100 * low:.0f} .. {100 * high:.0f})")
+    k, rollouts, _ = found.rates(n)["base"]
+    if rollouts and k < WEAK * rollouts:
+        lines.append(
+            f"the policy solves under {100 * WEAK:.0f} % of the scenes as they are: so weak a policy can show nothing; train it longer"
+        )
     lost = " ".join(f"{d:+d}" if d else "0" for d in found.lost)
     return [*lines, f"lost beyond the control edit by each scene, of {n} rollouts: {lost}"]
 
@@ -106,7 +113,10 @@ def tested(run: Run, program: GenerationProgram) -> tuple[Tested, dict[str, int]
     batch, rollouts = Batch(), Rollouts(run, state.ema)
     found = control_tested(run, program, bases, rollouts, batch)
     if found is None:
-        reasons = ", ".join(f"{reason} {n}" for reason, n in sorted(batch.refused.items(), key=lambda item: -item[1])[:3])
+        reasons = "; ".join(
+            f"{reason}, in {n} of {sum(batch.refused.values())}"
+            for reason, n in sorted(batch.refused.items(), key=lambda item: -item[1])[:3]
+        )
         raise InputError(f"no fresh scene allows this test ({reasons}): lower the level, or ask for other roles")
     trials = [Trial(b.spec, (b.number, r)) for b in bases if b.number in found.counts for r in range(n)]
     with rollouts.runner("control", round_number, len(trials), "base scenes") as rollout_fn:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coda_jax import config as settings
 from coda_jax.evaluation.film import write_strip
-from coda_jax.loop import films, parts
+from coda_jax.loop import films, own_families, parts
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.check import read_program
 from coda_jax.programs.errors import ProgramError
@@ -68,7 +68,7 @@ def run(
       InputError: there is no such scene, or the picture cannot be written.
     """
     with parts.mendable():
-        parts.own_families(config)
+        own_families.add(config)
         spec, catalogue = scene_of(config, program, suite, index), Catalogue.all()
         print(f"scene {spec.scene_id}, {spec.task.family}, layout {spec.spatial.layout}")
         print(f"instruction: {spec.task.instruction}")

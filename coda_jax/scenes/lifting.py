@@ -100,6 +100,17 @@ def bind(program: GenerationProgram, spec: SceneSpec, catalogue: Catalogue) -> l
     return [b for _, b in sorted(found, key=lambda f: f[0])[:MAX_BINDINGS]]
 
 
+def unbound(program: GenerationProgram, spec: SceneSpec) -> str:
+    """Why ``bind`` finds nothing, in a few words without the names of objects."""
+    top = Tabletop(spec)
+    missing = [need.name for need in program.roles if not any(_plays(top, need, name) for name in top.assets)]
+    if missing:
+        return f"no object plays {' or '.join(missing)}"
+    if next(_assignments(program, top, {}), None) is None:
+        return f"too few objects to play {' and '.join(need.name for need in program.roles)}"
+    return f"none of its objects stand so: {', '.join(f'{r.subject} {r.name} {r.reference}' for r in program.relations)}"
+
+
 def _assignments(program: GenerationProgram, top: Tabletop, chosen: Mapping[str, str]) -> Iterator[dict[str, str]]:
     if len(chosen) == len(program.roles):
         yield dict(chosen)

@@ -25,7 +25,7 @@ from coda_jax.scenes.words import strange_instruction_word
 MAX_BYTES = 256 * 2**10
 FORMAT = 1
 _CATEGORY = re.compile(r"^[a-z]{3,20}$")
-_SIDES_M = (0.002, 0.3)
+SIDES_M = (0.002, 0.3)
 _CONFIG = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
@@ -98,8 +98,8 @@ def check_asset(asset: Asset) -> None:
         "half_extent_m is not the box around the primitives, centred on the origin",
     )
     need(
-        all(_SIDES_M[0] <= 2 * e <= _SIDES_M[1] for e in asset.half_extent_m),
-        f"its sides must lie between {_SIDES_M[0]} and {_SIDES_M[1]} m",
+        all(SIDES_M[0] <= 2 * e <= SIDES_M[1] for e in asset.half_extent_m),
+        f"its sides must lie between {SIDES_M[0]} and {SIDES_M[1]} m",
     )
     need(0.005 <= asset.mass_kg <= 2.0, f"mass {asset.mass_kg} kg: 0.005 to 2 are fair")
     need(bool(asset.colours) and set(asset.colours) <= COLOURS.keys(), f"colours: use some of {', '.join(COLOURS)}")

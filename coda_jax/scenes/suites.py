@@ -31,8 +31,18 @@ class SuiteError(ValueError):
     """A suite that is missing, damaged or of another catalogue; the message says which and what to do."""
 
 
-def _refreeze(family: str) -> str:
-    return f"freeze the {family} suites again (python -m coda_jax.loop.freeze_suites --new_version), which makes a new version of them"
+def _freeze_command(family: str, split: str) -> str:
+    """How the suites of a family and split are frozen; the module of a user's family is the one that its class is in."""
+    module = type(families.get(family)).__module__
+    own = "" if module.partition(".")[0] == __name__.partition(".")[0] else f" --own_families={module}"
+    return f"python -m coda_jax.loop.freeze_suites{own} --family={family} --split={split}"
+
+
+def _how_to_freeze(folder: Traversable, family: str, split: str) -> str:
+    command = _freeze_command(family, split)
+    if any(version_of(folder, family, suite, split) for suite in SUITES):
+        return f"freeze the {family} suites of {split} again ({command} --new_version), which makes a new version of them"
+    return f"freeze the {family} suites of {split} first ({command})"
 
 
 def file_name(family: str, suite: str, split: str) -> str:
@@ -166,11 +176,11 @@ def load(family: str, suite: str, split: str = "test", folder: Traversable | Non
     name = file_name(family, suite, split)
     entry = _manifest(folder)["files"].get(name)
     if entry is None or not (folder / name).is_file():
-        raise SuiteError(f"the suite {name} is not in {folder}: {_refreeze(family)}")
+        raise SuiteError(f"the suite {name} is not in {folder}: {_how_to_freeze(folder, family, split)}")
     if entry["catalogue_hash"] != catalogue_hash():
         raise SuiteError(
             f"{name} was frozen with catalogue {entry['catalogue_hash']} (version {entry['catalogue_version']}), "
-            f"this is catalogue {catalogue_hash()} (version {VERSION}): {_refreeze(family)}"
+            f"this is catalogue {catalogue_hash()} (version {VERSION}): {_how_to_freeze(folder, family, split)}"
         )
     content = (folder / name).read_bytes()
     if (found := hashlib.sha256(content).hexdigest()) != entry["sha256"]:

@@ -41,6 +41,20 @@ def test_plain_progress_is_rare_and_complete():
     assert lines[-1] == "demonstrations: 100/100 demos (100%), 8 demos/s, success 0.5, 12s in all"
 
 
+def test_the_last_unit_is_not_said_twice_and_nothing_is_not_said():
+    clock, out = Clock(), io.StringIO()
+    with terminal.Progress("warm-up", 2, "parts", stream=out, clock=clock) as progress:
+        for _ in range(2):
+            clock.now += 10
+            progress.advance()
+    with terminal.Progress("certify", 0, "demos", stream=out, clock=clock):
+        clock.now += 10
+    assert out.getvalue().splitlines() == [
+        "warm-up: 1/2 parts (50%), 6 parts/min, 10s left",
+        "warm-up: 2/2 parts (100%), 6 parts/min, 20s in all",
+    ]
+
+
 def test_what_an_earlier_process_finished_does_not_count_for_the_rate():
     clock = Clock()
     with terminal.Progress("rollouts", 100, "rollouts", stream=io.StringIO(), clock=clock) as progress:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 
 import pytest
 
@@ -10,6 +9,7 @@ from coda_jax import config as settings
 from coda_jax.loop import check
 from coda_jax.loop.check_training import proof
 from coda_jax.scenes.families import unregister
+from tests import own_family
 
 GOOD = """result = scene(
     instruction="put the red mug on the plate",
@@ -137,6 +137,20 @@ def test_training_and_generation_programs(tmp_path, config, capsys):
     assert row["accepted"] and row["subgoals"] == ["lifted", "placed"] and row["program_id"] != trap["program_id"]
 
 
+def test_a_word_of_ones_own_asset_is_known_with_its_folder(config, tmp_path, capsys):
+    program = tmp_path / "anvil.scene"
+    hint = "--config.scenes.own_assets=FOLDER"
+    for text in (GOOD.replace("mug_1", "anvil_1"), GOOD.replace("red mug", "red anvil"), GOOD.replace("mug_00", "anvil_00")):
+        program.write_text(text)
+        config.scenes.own_assets = ""
+        assert not check.run(config, program) and hint in json.loads(capsys.readouterr().out)["reason"]
+        config.scenes.own_assets = "elsewhere"  # named already: it does not hold this one
+        assert not check.run(config, program) and hint not in json.loads(capsys.readouterr().out)["reason"]
+    program.write_text(GOOD[:-3])
+    config.scenes.own_assets = ""
+    assert not check.run(config, program) and hint not in json.loads(capsys.readouterr().out)["reason"]
+
+
 def test_settings_of_the_critic_reach_the_certificate(config):
     found = []
     for name, value in (("gamma", 0.8), ("beta", 0.3), ("gamma_unit", "chunk"), ("backup", "softmax")):
@@ -150,9 +164,7 @@ def test_settings_of_the_critic_reach_the_certificate(config):
 
 
 def test_programs_of_a_family_of_ones_own(repository, tmp_path, monkeypatch, capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", (repository / "docs" / "families.md").read_text(), re.S)
-    (tmp_path / "check_tasks.py").write_text(code.replace('"gather"', '"gather_checked"'))
-    monkeypatch.syspath_prepend(tmp_path)
+    own_family.save(repository, tmp_path, monkeypatch, "check_tasks", "gather_checked")
     config = settings.default()
     config.sim.worlds, config.own_families, config.family = 1, "check_tasks", "gather_checked"
     program = tmp_path / "scene.scene"

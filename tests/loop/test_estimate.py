@@ -45,6 +45,8 @@ def test_time_follows_the_work_and_the_cores():
     assert other["demonstrations"] == pytest.approx(one["demonstrations"] / 2)
     assert other["evaluate"] == pytest.approx(one["evaluate"] / 4)  # once, half as long
     assert "3 rounds" not in other
+    config.rounds.count = 1
+    assert {"1 round"} == expected(config).keys() - other.keys()
     baseline = quickstart()
     baseline.strategy = "sft"
     assert expected(baseline, 1)["3 rounds"] < one["3 rounds"] / 2

@@ -13,7 +13,7 @@ import pytest
 from coda_jax import config as settings
 from coda_jax.evaluation import freeze_suites
 from coda_jax.evaluation.metrics import read_metrics, read_summary
-from coda_jax.loop import coevolve, parts, seed_scenes
+from coda_jax.loop import coevolve, own_families, parts, seed_scenes
 from coda_jax.loop.journal import read_commits
 from coda_jax.memory.rows import Mode
 from coda_jax.memory.store import FILE, Memory
@@ -88,10 +88,10 @@ def test_families_are_checked():
     config.family, config.own_families = "mine", "no_such_module_of_mine"
     settings.validate(config)
     with pytest.raises(InputError, match="no_such_module_of_mine cannot be imported"):
-        parts.own_families(config)
+        own_families.add(config)
     config.own_families = "json"
     with pytest.raises(InputError, match='"mine", which no module registers'):
-        parts.own_families(config)
+        own_families.add(config)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_module_that_fails_is_bad_input(tmp_path, monkeypatch, text, says):
     config = settings.default()
     config.own_families = name
     with pytest.raises(InputError, match=f"{name} fails when it is imported .*{re.escape(says)}"):
-        parts.own_families(config)
+        own_families.add(config)
     config.own_families = "..tasks"
     with pytest.raises(InputError, match="fails when it is imported"):
-        parts.own_families(config)
+        own_families.add(config)

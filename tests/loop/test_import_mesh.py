@@ -42,10 +42,8 @@ def converted(monkeypatch):
 def test_the_example_of_the_documentation(repository, tmp_path, capsys):
     pytest.importorskip("coacd")
     pytest.importorskip("trimesh")
-    (tmp_path / "anvil.obj").write_text(obj(*ANVIL))
-    code = re.findall(r"```python\n(.*?)```", (repository / "docs" / "own_asset.md").read_text(), re.S)
-    assert len(code) == 1
-    exec(compile(code[0], "docs/own_asset.md", "exec"), {})
+    for code in re.findall(r"```python\n(.*?)```", (repository / "docs" / "own_asset.md").read_text(), re.S):
+        exec(compile(code, "docs/own_asset.md", "exec"), {})
     assert capsys.readouterr().out.splitlines() == ["own_assets/anvil_00.json", "True", "True "]
     record = own.read(tmp_path / "own_assets" / "anvil_00.json")
     assert record.provenance.licence == "CC0-1.0" and record.provenance.sha256 == own.digest((tmp_path / "anvil.obj").read_bytes())
@@ -67,15 +65,20 @@ def test_what_cannot_be_used(tmp_path, converted):
         ({"licence": " "}, "give --licence"),
         ({"source": ""}, "give --licence"),
         ({"category": "mug"}, "'mug' has a meaning"),
-        ({"number": 100}, "number 100 is 0 to 99"),
-        ({"density_kg_m3": 0.0}, "density 0"),
+        ({"number": 100}, "^--number=100 must be 0 to 99$"),
+        ({"kind": "tool"}, "^--kind=tool must be object or support$"),
+        ({"density_kg_m3": 0.7}, "^--density=0.7 must be 50 to 20000: it is in kg/m"),
     ):
         arguments = {"category": "thingy", "licence": "CC0-1.0", "source": "own", **changes}
         with pytest.raises(InputError, match=message):
             import_mesh(path, **arguments)
     converted(Primitive("box", (0.06, 0.06, 0.03)))
-    with pytest.raises(InputError, match=r"no part of it \(120 x 120 x 60 mm\) fits jaws of 70 mm"):
+    with pytest.raises(InputError, match=r"no part of it \(120 x 120 x 60 mm\) fits jaws of 70 mm .*--longest=0.0\d+ would fit") as found:
         import_mesh(path, "crateful", "CC0-1.0", "own")
+    longest_m = float(re.findall(r"--longest=([0-9.]+)", str(found.value))[0])
+    assert 0.055 < longest_m < 0.12
+    converted(Primitive("box", (longest_m / 2, longest_m / 2, longest_m / 4)))
+    module.asset_of(convert.convert(path).primitives, 0.1, "crateful_00", "object")
     converted(box, solid_m3=1.0)
     with pytest.raises(InputError, match="mass 500.0 kg"):
         import_mesh(path, "brickish", "CC0-1.0", "own")
@@ -89,6 +92,22 @@ def test_what_does_not_stand_is_refused(tmp_path, converted):
     converted(leaning)
     with pytest.raises(InputError, match="it does not stand: .*give --up"):
         import_mesh(path, "pillar", "CC0-1.0", "own")
+
+
+def test_a_record_is_overwritten_on_request_only(tmp_path, converted):
+    path = tmp_path / "thing.obj"
+    path.write_text(obj(*ANVIL))
+    converted(Primitive("box", (0.02, 0.02, 0.03)))
+    record = import_mesh(path, "brickish", "CC0-1.0", "own")
+    import_mesh(path, "brickish", "CC0-1.0", "own", number=1)
+    before = record.read_bytes()
+    with pytest.raises(
+        InputError, match=r"brickish_00\.json is there already: take --number=2 for another instance; --replace overwrites it"
+    ):
+        import_mesh(path, "brickish", "CC0-1.0", "elsewhere")
+    assert record.read_bytes() == before
+    import_mesh(path, "brickish", "CC0-1.0", "elsewhere", replace=True)
+    assert own.read(record).provenance.source == "elsewhere"
 
 
 def test_a_support_needs_no_grasp(tmp_path, converted):

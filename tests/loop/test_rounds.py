@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import json
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -241,6 +242,12 @@ def test_verify_tests_a_program_by_anybody(config, whole, tmp_path, capsys):
     assert 1 <= told["scenes"] <= config.control.most_scenes
     assert told["low"] <= told["mean"] <= told["high"]
     assert read_commits(copy) == before
+    weak = "so weak a policy can show nothing"
+    assert (weak in said.err) == (told["base"]["k"] < 0.1 * told["base"]["n"])
+    nowhere = 'roles=[role("target"), role("obstacle", category="brush", affordance="supports")], edits=[edit("approach_obstacle")]'
+    program.write_text(f'result = generation(factor="spatial", {nowhere})\n')
+    assert command_line.main(["--mode=verify", f"--workdir={copy}", f"--program={program}"]) == 2
+    assert re.search(r"approach_obstacle: no object plays obstacle, in (\d+) of \1\)", capsys.readouterr().err)
     program.write_text('result = generation(factor="spatial", roles=[role("target")], edits=[edit("mass")])\n')
     assert command_line.main(["--mode=verify", f"--workdir={copy}", f"--program={program}"]) == 2
     assert "mass changes attributes" in capsys.readouterr().err

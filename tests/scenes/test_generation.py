@@ -26,7 +26,7 @@ from coda_jax.scenes.generation import (
     parse_generation,
     to_text,
 )
-from coda_jax.scenes.lifting import Binding, bind, generate
+from coda_jax.scenes.lifting import Binding, bind, generate, unbound
 from coda_jax.scenes.measures import measure
 from coda_jax.scenes.program import evaluate_scene
 from coda_jax.scenes.tabletop import Tabletop
@@ -177,6 +177,22 @@ def test_requirements_and_relations_decide_who_plays():
             assert len(set(b.objects().values())) == 5
         # three roles besides the task's own, one of them for a free object
         assert bool(bind(crowd, spec, TRAIN)) == (len(spec.object_ids) >= 5 and bool(top.others(goal.target, goal.reference)))
+
+
+def test_what_keeps_a_program_from_a_scene_is_named():
+    reasons = set()
+    for seed in range(8):
+        spec = scene(seed)
+        for need in ("nothing_such", "something"):
+            category = "drum" if need == "nothing_such" else None  # held out: no training scene has one
+            program = dataclasses.replace(PROGRAM, roles=(RoleNeed("target"), RoleNeed("obstacle", category=category)))
+            if not bind(dataclasses.replace(program), spec, Catalogue.all()):
+                reasons.add(unbound(program, spec))
+    assert "no object plays obstacle" in reasons
+    assert "none of its objects stand so: obstacle near target" in reasons
+    many = GenerationProgram("spatial", tuple(RoleNeed(r) for r in ROLES[:5]), (EditStep("reach"),))
+    few = next(s for s in map(scene, range(40)) if len(s.object_ids) < 5 and not bind(many, s, TRAIN))
+    assert unbound(many, few).startswith(("no object plays", "too few objects to play target and reference and"))
 
 
 def test_generated_scenes_get_harder_with_the_level():

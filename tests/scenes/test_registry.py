@@ -1,4 +1,4 @@
-"""Every registered family, and one of a user: a new entry is tested by being registered."""
+"""Every registered family: a new entry is tested by being registered. One of a user: tests/loop/test_own_family.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coda_jax.programs.sandbox import Sandbox
 from coda_jax.programs.verifier import goal_of
 from coda_jax.scenes import families, language
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.families import Family, Goal
+from coda_jax.scenes.families import Family
 from coda_jax.scenes.generate import SUITES, sample_spec
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.program import evaluate_scene, to_program
@@ -174,76 +174,26 @@ def test_goals_of_two_are_read_strictly():
         families.read_goals(dataclasses.replace(spec, task=dataclasses.replace(spec.task, roles=one_role)))
 
 
-class Gather(Family):
-    """Put the target near another free thing: the family of the documentation."""
+class Near(Family):
+    """Nothing but what ``register`` asks for."""
 
-    name = "gather"
-    pairs = {("near", "landmark"): "train", ("near", "support"): "validation", ("near", "container"): "test"}  # noqa: RUF012
-    phrases = {  # noqa: RUF012
-        "near": {
-            "train": ("bring the {target} over to the {reference}", "gather the {target} at the {reference}"),
-            "validation": ("join the {target} with the {reference}",),
-            "test": ("unite the {target} and the {reference}",),
-        }
-    }
-    says = {"near": frozenset({"near", "at"})}  # noqa: RUF012
-    limit_m = 0.16
-
-    def expression(self, goal, assets):
-        return Expr("at_most", (Expr("horizontal_distance", (goal.target, goal.reference)), self.limit_m))
-
-    def parsed(self, expr):
-        match expr:
-            case Expr(op="at_most", args=(Expr(op="horizontal_distance", args=(str(a), str(b))), float())):
-                return Goal("near", a, b)
-        return None
-
-    def transport_limit(self, goal, assets):
-        return self.limit_m
-
-    def bottom(self, step):
-        return 0.0
-
-    def places(self, step):
-        r = step.shapes[step.goal.reference]
-        return [(r.x + 0.13 * np.cos(t), r.y + 0.13 * np.sin(t)) for t in np.linspace(0, 6, 12)]
-
-    def offset(self, step, grasp, yaw_rad):
-        here, r = step.shapes[step.goal.target], step.shapes[step.goal.reference]
-        x, y = min(self.places(step), key=lambda p: np.hypot(p[0] - here.x, p[1] - here.y))
-        return x - r.x, y - r.y
+    name = "near"
+    pairs = {("near", "landmark"): "train"}  # noqa: RUF012
+    phrases = {"near": {"train": ("bring the {target} over to the {reference}",)}}  # noqa: RUF012
 
 
 @pytest.fixture
-def gather():
-    yield families.register(Gather())
-    families.unregister("gather")
+def near():
+    yield families.register(Near())
+    families.unregister("near")
 
 
-def test_a_family_of_a_user_is_drawn_checked_and_solved(gather):
-    from coda_jax import config as settings
-    from coda_jax.loop import parts
-    from coda_jax.sim.demonstrate import demonstrate
-    from coda_jax.sim.validity import check
-
-    config = settings.default()
-    config.sim.worlds = 8
-    specs = seed_scenes("gather", 8)
-    valid = [s for s, r in zip(specs, check(specs, ALL, parts.validity_of(config)), strict=True) if r.valid]
-    assert len(valid) >= 4
-    sim = parts.native_simulator(config, ALL, parts.common_bucket(valid, ALL))
-    jobs = [episode_of(s, config.horizon.own, (i, 0)) for i, s in enumerate(valid)]
-    assert sum(t.success for t in demonstrate(sim, ALL, jobs, parts.planner_of(config), None, 0)) >= 0.7 * len(valid)
-    with pytest.raises(HeldOutContent, match="held out for validation"):
-        refuse_held_out(sample_spec(ALL, "gather", "tasks", "validation", 0), TRAIN)
-
-
-def test_registration_is_checked(gather):
+def test_registration_is_checked(near):
     class Other(Family):
-        name = "gather"
-        pairs, phrases = Gather.pairs, Gather.phrases
+        name = "near"
+        pairs, phrases = Near.pairs, Near.phrases
 
-    with pytest.raises(ValueError, match="there is a family gather already"):
+    with pytest.raises(ValueError, match="there is a family near already"):
         families.register(Other())
 
     class Mute(Family):
@@ -253,4 +203,14 @@ def test_registration_is_checked(gather):
     with pytest.raises(ValueError, match="has no training phrases for 'near'"):
         families.register(Mute())
     with pytest.raises(ValueError, match="must be 1 to 32 of a-z"):
-        families.register(type("Loud", (Gather,), {"name": "LOUD"})())
+        families.register(type("Loud", (Near,), {"name": "LOUD"})())
+
+
+def test_a_hook_that_the_base_does_not_know_is_refused():
+    def prsed(self, expr):
+        return None
+
+    with pytest.raises(ValueError, match=r"misspelt defines prsed, .* did you mean parsed\?"):
+        families.register(type("Misspelt", (Near,), {"name": "misspelt", "prsed": prsed})())
+    families.register(type("Helped", (Near,), {"name": "helped", "spots": prsed, "_prsed": prsed})())
+    families.unregister("helped")

@@ -60,7 +60,7 @@ def certify(run: Run, specs: Sequence[SceneSpec], each: int, first: int, noise: 
         if ended.success:
             found[ended.episode.key[0] - first].append(ended)
 
-    with Progress(label, max(1, each * len(specs)), "demos") as progress:
+    with Progress(label, each * len(specs), "demos") as progress:
         for trajectory in filter(jobs.asks_for, batch.known):  # a try that would now be another one is made anew
             jobs.done.add(trajectory.episode.key)
             note(trajectory)

@@ -20,7 +20,7 @@ from coda_jax.scenes.edits.record import EditError
 from coda_jax.scenes.edits.verbs import VERBS, applied, verbs_of
 from coda_jax.scenes.fixes import Fix
 from coda_jax.scenes.generation import GenerationProgram, evaluate_generation
-from coda_jax.scenes.lifting import bind, generate
+from coda_jax.scenes.lifting import bind, generate, unbound
 from coda_jax.scenes.measures import MEASURES, measure
 from coda_jax.scenes.spec import FACTORS, SceneSpec
 from coda_jax.sim.checks.record import Failure
@@ -133,8 +133,10 @@ def of_family(bases: Sequence[Base], family: str) -> list[Base]:
 
 def program_variant(run: Run, program: GenerationProgram, base: Base, level: float, batch: Batch) -> Made | None:
     """What the program makes of a base at a level, with the best binding that works; None, refused in ``batch``, where it makes nothing."""
-    reason = f"{program.edits[0].verb}: no object plays the roles"
-    for binding in bind(program, base.spec, run.train):
+    bindings, reason = bind(program, base.spec, run.train), ""
+    if not bindings:
+        reason = f"{program.edits[0].verb}: {unbound(program, base.spec)}"
+    for binding in bindings:
         try:
             spec = generate(program, base.spec, binding, seed_of("generate", run.config.seed, base.number), run.train, level)
         except EditError as error:

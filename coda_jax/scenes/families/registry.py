@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 
 from coda_jax.programs.errors import quote
@@ -19,7 +20,8 @@ def register(family: Family) -> Family:
     """Make a family known, under its name; the same one twice changes nothing.
 
     Raises:
-      ValueError: it is no family, the name is taken or no name, or a template has no training phrasing.
+      ValueError: it is no family, the name is taken or no name, a template has no training phrasing, or what it defines is named almost
+        like a hook of ``Family`` that it leaves alone.
     """
     if not isinstance(family, Family):
         raise ValueError(f"{quote(family)} is no family: register an instance of a subclass of Family")
@@ -31,7 +33,18 @@ def register(family: Family) -> Family:
         raise ValueError(f"{family.name} has no training phrases for {quote(missing[0])}: add phrases[{missing[0]!r}]['train']")
     if not family.pairs_of("train"):
         raise ValueError(f"{family.name} has no goal pair to train on: mark one of pairs as train")
+    _refuse_misspelt(family)
     return _FAMILIES.setdefault(family.name, family)
+
+
+def _refuse_misspelt(family: Family) -> None:
+    """A hook under a wrong name would never be asked; methods with names of their own are the family's business."""
+    hooks = [name for name in vars(Family) if not name.startswith("_")]
+    own = {n for kind in type(family).__mro__ if issubclass(kind, Family) and kind is not Family for n in vars(kind)}
+    for name in sorted(n for n in own if not n.startswith("_") and n not in hooks):
+        guess = difflib.get_close_matches(name, [h for h in hooks if h not in own], n=1, cutoff=0.8)
+        if guess:
+            raise ValueError(f"{family.name} defines {name}, which nothing asks for; did you mean {guess[0]}? Else give it another name")
 
 
 def unregister(name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import hashlib
 import re
@@ -35,6 +36,15 @@ class Record:
     stiffness: tuple[float, ...] | None = None
 
 
+_TAKES = {
+    "format": f"the number {FORMAT}",
+    "mjcf": "the name of the model's file",
+    "grip_site": "the name of a site",
+    "hand_body": "the name of a body",
+    "fingers": "the names of two bodies, the left finger's first",
+    "home": "a list of joint angles in rad, or the name of a keyframe",
+    "stiffness": "a list of numbers in N m/rad, one for each joint",
+}
 _ADAPTER: TypeAdapter[Record] = TypeAdapter(Record)
 
 
@@ -56,14 +66,30 @@ def read_record(path: Path) -> Record:
     try:
         record = _ADAPTER.validate_json(read_bytes(path, _BYTES))
     except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        where = shown(".".join(map(str, first["loc"])))[1:-1]
-        raise RobotError(f"{path}: {where or 'the text'}: {first['msg']}: docs/own_robot.md shows a whole record") from error
+        raise RobotError(f"{path}: {_said(error)}: docs/own_robot.md shows a whole record") from error
     if record.format != FORMAT:
         raise RobotError(f"{path} has format {record.format}: this version reads {FORMAT}")
     if Path(record.mjcf).name != record.mjcf or odd(record.mjcf):
         raise RobotError(f"{path}: mjcf is {shown(record.mjcf)}: put the model beside the record and give its file name alone")
     return record
+
+
+def _said(error: pydantic.ValidationError) -> str:
+    """What is wrong with a record's text, field by field, the first few."""
+    found = error.errors(include_url=False, include_context=False)
+    wrong = {e["loc"][0]: e["type"] for e in reversed(found) if e["loc"]}  # of each field the first thing
+    if not wrong:
+        return "the text is no JSON object of this kind"
+    missing, said = [name for name in _TAKES if wrong.get(name) == "missing"], []
+    for name, kind in reversed(wrong.items()):
+        if name not in _TAKES:
+            guess = difflib.get_close_matches(str(name), missing or list(_TAKES), n=1)
+            said.append(f"{shown(name)} is unknown" + (f", did you mean {guess[0]}?" if guess else ""))
+            missing = [m for m in missing if m not in guess]
+        elif kind != "missing":
+            said.append(f"{name} must be {_TAKES[str(name)]}")
+    said += [f"{name} is missing, {_TAKES[name]}" for name in missing]
+    return "; ".join(said[:3])
 
 
 @functools.cache

@@ -1,5 +1,6 @@
 """Models that nobody should simulate: each is refused in one sentence that names the part and says what to change."""
 
+import dataclasses
 import json
 import os
 import re
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from coda_jax.sim.own_robot import record as record_module
 from coda_jax.sim.own_robot import text
 from coda_jax.sim.own_robot.errors import RobotError
 from coda_jax.sim.own_robot.load import robot_from_mjcf, robot_of
@@ -176,11 +178,13 @@ def test_what_is_said_of_the_model(tmp_path, parts, says):
         ({"mjcf": "/etc/passwd"}, "beside the record"),
         ({"mjcf": "a\nb.xml"}, "beside the record"),
         ({"mjcf": "a" * 500}, "beside the record"),
-        ({"a\nb" * 500: 1}, "Unexpected keyword"),
+        ({"a\nb" * 500: 1}, "is unknown"),
         ({"mjcf": "gone.xml"}, "is no file"),
         ({"home": [0.0, "1"]}, "home"),
         ({"fingers": ["one"]}, "fingers"),
-        ({"speed": 1}, "speed"),
+        ({"speed": 1}, "json: 'speed' is unknown: docs"),
+        ({"gripsite": "grip"}, "json: 'gripsite' is unknown, did you mean grip_site"),
+        ({"home": [0.0, "1"], "Fingers": 1}, "home must be a list of joint angles in rad, .*; 'Fingers' is unknown, did you mean fingers"),
         ({"stiffness": [float("inf")] * 6}, "stiffness"),
     ],
 )
@@ -192,6 +196,19 @@ def test_records(tmp_path, change, says):
     with pytest.raises(RobotError, match=says) as error:
         robot_of(path)
     assert str(error.value).isprintable() and len(str(error.value)) < 400
+
+
+def test_a_misspelt_field_is_not_called_missing_too(tmp_path):
+    path = tmp_path / "arm.json"
+    renamed = {"gripsite" if name == "grip_site" else name: value for name, value in RECORD.items() if name != "home"}
+    path.write_text(json.dumps(renamed))
+    with pytest.raises(RobotError, match=r"json: 'gripsite' is unknown, did you mean grip_site\?; home is missing, a list") as error:
+        read_record(path)
+    assert "grip_site is missing" not in str(error.value)
+    path.write_text("{")
+    with pytest.raises(RobotError, match="json: the text is no JSON object"):
+        read_record(path)
+    assert set(record_module._TAKES) == {f.name for f in dataclasses.fields(record_module.Record)}
 
 
 def test_a_record_says_what_the_call_says(tmp_path):

@@ -1,0 +1,37 @@
+"""The user's own families of a configuration, made known before anything asks for them."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+
+from coda_jax import config as settings
+from coda_jax import runtime
+from coda_jax.runtime import InputError
+
+
+def add(config: settings.Config) -> None:
+    """Import the modules that register families of the user; with none of them nothing is imported.
+
+    Raises:
+      InputError: a module cannot be imported, or none of them registers a family that the run names.
+    """
+    modules = settings.own_families(config)
+    if not modules:
+        return
+    runtime.setup()  # before the user's modules, which may import jax
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise InputError(f"config.own_families: {module} cannot be imported ({error}); give a module that Python finds") from error
+        except (Exception, SystemExit) as error:  # the user's own text runs here
+            kind = type(error).__name__
+            raise InputError(f"config.own_families: {module} fails when it is imported ({kind}: {error}); mend it") from error
+    from coda_jax.scenes import families
+
+    known = families.names()
+    if missing := [name for name in settings.families(config) if name not in known]:
+        guess = difflib.get_close_matches(missing[0], known, n=1)
+        hint = f' (did you mean "{guess[0]}"?)' if guess else ""
+        raise InputError(f'config.family is "{missing[0]}"{hint}, which no module registers; registered are: {", ".join(known)}')
