@@ -19,6 +19,11 @@ FUSION_FLAG = "--xla_cpu_use_fusion_emitters"
 FUSION_FLAG_FIRST = (0, 10, 0)
 FUSION_FLAG_LAST = (0, 11, 0)
 
+# jaxlib's batched LAPACK kernels wait on a thread of XLA's pool for other threads of it: as many of them at once as there are threads and
+# the process stands still for ever (seen with MJX's Cholesky factors on two cores). Results do not depend on the number.
+POOL_VARIABLES = ("PJRT_NPROC", "NPROC")
+LEAST_POOL_THREADS = 8
+
 _ACCELERATOR_PACKAGES = ("jax-cuda12-plugin", "jax-cuda13-plugin", "jax-rocm7-plugin", "libtpu")
 _COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"
 
@@ -101,7 +106,7 @@ def _on_duration(event: str, duration_secs: float, **kwargs: str | int) -> None:
 
 
 def setup() -> None:
-    """Set XLA's flags, the persistent compilation cache and the compile counter. Call it once, before any jax computation.
+    """Set XLA's flags and pool, the persistent compilation cache and the compile counter. Call it once, before any jax computation.
 
     What the user set in the environment (``XLA_FLAGS``, ``JAX_COMPILATION_CACHE_DIR``, ...) stays as it is. A second call does nothing.
     """
@@ -110,6 +115,8 @@ def setup() -> None:
     flags = xla_flags(os.environ.get("XLA_FLAGS", ""), package_version("jaxlib"), accelerator_expected())
     if flags:
         os.environ["XLA_FLAGS"] = flags
+    if not any(name in os.environ for name in POOL_VARIABLES) and (os.cpu_count() or 1) < LEAST_POOL_THREADS:
+        os.environ[POOL_VARIABLES[0]] = str(LEAST_POOL_THREADS)
     import jax
 
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:

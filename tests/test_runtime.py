@@ -83,3 +83,40 @@ def test_second_interrupt_is_immediate():
     with pytest.raises(KeyboardInterrupt), runtime.orderly_stop():
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
+
+
+STANDSTILL = """
+from coda_jax import runtime
+runtime.setup()
+import jax, jax.numpy as jnp
+import numpy as np
+
+@jax.jit
+def three_at_once(matrices):
+    def step(_, found):
+        factors = [jnp.linalg.cholesky(m) for m in found]
+        return [m + 1e-9 * sum(f.sum() for f in factors) for m in found]
+    return jax.lax.fori_loop(0, 300, step, matrices)
+
+rows = np.random.default_rng(0).normal(size=(3, 64, 45, 45)).astype(np.float32)
+matrices = [jnp.asarray(r @ r.transpose(0, 2, 1) + 10 * np.eye(45, dtype=np.float32)) for r in rows]
+for _ in range(8):
+    matrices = jax.block_until_ready(three_at_once(matrices))
+"""
+
+
+def test_batched_factors_do_not_wait_for_each_other(tmp_path):
+    """On two cores and with XLA's own number of threads this program stands still within a second."""
+    names = runtime.POOL_VARIABLES
+    environment = {k: v for k, v in os.environ.items() if k not in names} | {"XDG_CACHE_HOME": str(tmp_path), "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", STANDSTILL], check=True, env=environment, timeout=300)
+
+
+@pytest.mark.parametrize(
+    ("given", "cores", "expected"), [({}, 2, "8"), ({}, 64, None), ({"PJRT_NPROC": "3"}, 2, "3"), ({"NPROC": "3"}, 2, None)]
+)
+def test_the_pool_is_widened_where_it_is_small_and_nobody_set_it(tmp_path, given, cores, expected):
+    code = f"import os; os.cpu_count = lambda: {cores}; from coda_jax import runtime; runtime.setup(); print(os.environ.get('PJRT_NPROC'))"
+    environment = {k: v for k, v in os.environ.items() if k not in runtime.POOL_VARIABLES} | {"XDG_CACHE_HOME": str(tmp_path)} | given
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment).stdout
+    assert out.split()[-1] == str(expected)
