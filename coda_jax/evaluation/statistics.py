@@ -63,6 +63,23 @@ def wilson(k: int, n: int, confidence: float = 0.95) -> Interval:
     return Interval(0.0 if k == 0 else max(0.0, centre - half), 1.0 if k == n else min(1.0, centre + half))
 
 
+def mcnemar(only_first: int, only_second: int) -> float:
+    """Exact two-sided p-value of "two verdicts on the same cases lean to neither side", from the cases where they differ.
+
+    Args:
+      only_first, only_second: cases with success in the first alone and in the second alone. Returns 1 where there are none.
+
+    Source: McNemar 1947, with the binomial distribution in place of the chi-squared one.
+
+    Raises:
+      ValueError: a negative count.
+    """
+    if min(only_first, only_second) < 0:
+        raise ValueError(f"{only_first} and {only_second} differing verdicts: counts cannot be negative")
+    n, k = only_first + only_second, min(only_first, only_second)
+    return min(1.0, 2 * sum(math.comb(n, i) for i in range(k + 1)) / 2**n)
+
+
 def _subset_means(differences: np.ndarray, subsets: int, seed: int) -> np.ndarray:
     """Means of the non-empty subsets of the differences, sorted: all of them where there are few, else ``subsets`` random ones."""
     count = len(differences)

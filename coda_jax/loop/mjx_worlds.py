@@ -18,6 +18,7 @@ from coda_jax.sim import mjx_model
 from coda_jax.sim.autotune import best_worlds, remember, remembered
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import SceneError
+from coda_jax.sim.mjx_buckets import declared
 from coda_jax.sim.mjx_state import DATA
 from coda_jax.sim.simulator import Episode, episode_of
 from coda_jax.types import ACTION_DIM
@@ -73,7 +74,7 @@ def _scene(catalogue: Catalogue, bucket: Bucket, names: Sequence[str]) -> Episod
         for name in names:
             spec = sample_spec(train, name, "id", "train", seed)
             with contextlib.suppress(SceneError, ValueError):
-                mjx_model.scene_fields(spec, catalogue, bucket)
+                mjx_model.scene_fields(spec, catalogue, declared(bucket))
                 return episode_of(spec, _HORIZON, (0, 0))
     raise ValueError(f"none of {_SCENES} scenes of {', '.join(names)} fits bucket {bucket.name}: set config.sim.mjx_worlds")
 

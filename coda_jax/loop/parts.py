@@ -31,11 +31,11 @@ from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.suites import SuiteError
+from coda_jax.sim import mjx_buckets
 from coda_jax.sim.bucket import Bucket, smallest
 from coda_jax.sim.compile import SceneError, bucket_of
 from coda_jax.sim.demonstrate import NoiseSettings
 from coda_jax.sim.eyes import Eyes, Renderer
-from coda_jax.sim.mjx_model import MJX_BUCKETS
 from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.own_robot import load
 from coda_jax.sim.own_robot.errors import RobotError
@@ -216,7 +216,7 @@ def backend(config: settings.Config, bucket: Bucket) -> str:
     """ "native" or "mjx": what ``sim.backend`` stands for on this machine and bucket, with this robot."""
     if config.sim.backend != "auto":
         return config.sim.backend
-    fast = jax.default_backend() != "cpu" and bucket in MJX_BUCKETS and config.robot == settings.ROBOT
+    fast = jax.default_backend() != "cpu" and mjx_buckets.holds(bucket) and config.robot == settings.ROBOT
     return "mjx" if fast else "native"
 
 

@@ -1,4 +1,4 @@
-"""What a configuration asks of the machine, checked before anything starts: memory, and executables that exist."""
+"""What a configuration asks of the machine, checked before anything starts: memory, and room in the table of experience."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.cameras import OBSERVED
-from coda_jax.sim.mjx_model import MJX_BUCKETS
 
 ROW_BYTES = 500  # of one control step of a demonstration
 RECORD_BYTES = 30e3  # of one recorded rollout on disk
@@ -118,21 +117,6 @@ def evaluation_bucket(config: settings.Config) -> Bucket:
     return parts.common_bucket([s for specs in scenes.values() for s in specs], Catalogue.all())
 
 
-def _require_executables(config: settings.Config) -> None:
-    if config.sim.backend != "mjx":
-        return
-    needed = {"evaluation": evaluation_bucket(config)}
-    if config.rounds.count:
-        needed["rounds"] = parts.training_bucket(config, Catalogue("train"))
-    missing = [f"{what} {bucket.name}" for what, bucket in needed.items() if bucket not in MJX_BUCKETS]
-    if missing:
-        declared = ", ".join(sorted(b.name for b in MJX_BUCKETS))
-        raise InputError(
-            f"config.sim.backend is mjx, which has executables of the buckets {declared} only, but these are needed: {', '.join(missing)}; "
-            "set config.sim.backend to auto or native"
-        )
-
-
 def _require_room(config: settings.Config) -> None:
     """The table must hold a round's own episodes, of full length: what is too much shows itself in the middle of a run otherwise."""
     if not parts.learns(config):
@@ -150,9 +134,7 @@ def check(config: settings.Config) -> None:
     """Refuse settings that this machine or this version cannot carry out.
 
     Raises:
-      InputError: too little memory, no room for a round's episodes, or no executable for a scene's bucket; the numbers and what to change
-        are named.
+      InputError: too little memory, or no room for a round's episodes; the numbers and what to change are named.
     """
     _require_memory(config)
     _require_room(config)
-    _require_executables(config)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import mujoco
 import numpy as np
@@ -44,6 +44,9 @@ _OFF_CENTRE_M = (1e-5, 0.0, 0.0)
 FIXTURE_FRICTION = 1.0
 _SHADE, _HANDLE_SHADE = 0.75, 0.5  # of the colour of a moving link: its base and its handle
 VISIBLE_GROUP, HIDDEN_GROUP = 0, 5
+
+# What collides in place of primitives, by part ("object", "fixture", "base" or "link"): one an entry of the slot, None leaves a geom empty.
+Fit = Callable[[str, tuple[Primitive, ...]], Sequence[Primitive | None]]
 
 
 class SceneError(ValueError):
@@ -203,8 +206,14 @@ def token_index(spec: SceneSpec, catalogue: Catalogue) -> dict[str, int]:
     return index
 
 
-def compile_scene(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, robot: Robot = PANDA) -> CompiledScene:
-    """Build one scene in a bucket (about 1 ms).
+def as_made(part: str, primitives: tuple[Primitive, ...]) -> tuple[Primitive, ...]:
+    """The Fit of the catalogue's own primitives."""
+    del part
+    return primitives
+
+
+def compile_scene(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, robot: Robot = PANDA, fit: Fit = as_made) -> CompiledScene:
+    """Build one scene in a bucket (about 1 ms). ``fit``: shapes that collide; masses and inertia are always those of the primitives.
 
     Raises:
       SceneError: the scene does not fit the bucket, names an unknown asset or colour, or MuJoCo refuses the model.
@@ -223,26 +232,27 @@ def compile_scene(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, robot: 
             raise SceneError(f"{attribute.object}: unknown colour {attribute.colour!r}; use one of {', '.join(sorted(COLOURS))}")
         rgba = (*COLOURS[attribute.colour], 1.0)
         if isinstance(asset, Articulated):
-            jointed = _put_articulated(template, bucket, asset, attribute, placement, rgba)
+            jointed = _put_articulated(template, bucket, asset, attribute, placement, rgba, fit)
             half_extent[token], present[token] = jointed.half_extent, True
             continue
         fixture = token >= FREE_SLOTS
         body_name = f"f{token - FREE_SLOTS}" if fixture else f"o{token}"
         limit = FIXTURE_GEOMS if fixture else bucket.geoms
-        if (not fixture and token >= bucket.free) or len(asset.primitives) > limit:
+        shapes = _fitted(fit, attribute.object, "fixture" if fixture else "object", asset.primitives)
+        if (not fixture and token >= bucket.free) or len(shapes) > limit:
             raise SceneError(f"{attribute.object}: does not fit bucket {bucket.name} ({bucket.free} free objects of {bucket.geoms} geoms)")
         half_extent[token], cavity_pos[token], cavity_half[token] = asset.half_extent_m, asset.cavity_pos_m, asset.cavity_half_m
         present[token] = True
         body = template.body(body_name)
         quat = _quat_of_yaw(placement.yaw_rad)
         for g in range(limit):
-            geom = template.geom(f"{body_name}_g{g}")
-            if g >= len(asset.primitives):
+            geom, shape = template.geom(f"{body_name}_g{g}"), shapes[g] if g < len(shapes) else None
+            if shape is None:
                 _hide(geom)
             elif fixture:
-                _shape(geom, asset.primitives[g], rgba, _STATIC, FIXTURE_FRICTION)
+                _shape(geom, shape, rgba, _STATIC, FIXTURE_FRICTION)
             else:
-                _shape(geom, asset.primitives[g], rgba, _OBJECT, attribute.friction)
+                _shape(geom, shape, rgba, _OBJECT, attribute.friction)
                 geom.priority = 1  # the object's own friction decides, so that editing it changes its grasp
         if fixture:
             body.pos, body.quat = placement.pos_m, quat
@@ -280,8 +290,22 @@ def compile_scene(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, robot: 
     return CompiledScene(spec, model, qpos, index, half_extent, cavity_pos, cavity_half, fixture_pos, fixture_quat, present, jointed, robot)
 
 
+def _fitted(fit: Fit, name: str, part: str, primitives: tuple[Primitive, ...]) -> Sequence[Primitive | None]:
+    """What collides of an object's part. Raises SceneError naming the object."""
+    try:
+        return fit(part, primitives)
+    except ValueError as error:
+        raise SceneError(f"{name}: {error}") from error
+
+
 def _put_articulated(
-    template: mujoco.MjSpec, bucket: Bucket, asset: Articulated, attribute: ObjectAttributes, placement: Placement, rgba: tuple[float, ...]
+    template: mujoco.MjSpec,
+    bucket: Bucket,
+    asset: Articulated,
+    attribute: ObjectAttributes,
+    placement: Placement,
+    rgba: tuple[float, ...],
+    fit: Fit,
 ) -> Joint:
     """Fill the articulated slot; the joint as the views read it."""
     name = attribute.object
@@ -292,15 +316,16 @@ def _put_articulated(
         raise SceneError(f"{name}: {attribute.asset} is articulated: give it its {what}")
     parts = (("base", asset.primitives, BASE_GEOMS), ("link", asset.link.primitives, LINK_GEOMS))
     for part, primitives, limit in parts:
-        if len(primitives) > limit:
-            raise SceneError(f"{name}: its {part} has {len(primitives)} geoms; at most {limit} fit: use a simpler asset")
+        shapes = _fitted(fit, name, part, primitives)
+        if len(shapes) > limit:
+            raise SceneError(f"{name}: its {part} has {len(shapes)} geoms; at most {limit} fit: use a simpler asset")
         for g in range(limit):
-            geom = template.geom(f"{part}_g{g}")
-            if g >= len(primitives):
+            geom, shape = template.geom(f"{part}_g{g}"), shapes[g] if g < len(shapes) else None
+            if shape is None:
                 _hide(geom)
                 continue
             shade = _SHADE if part == "base" else _HANDLE_SHADE if g in asset.link.handle else 1.0
-            _shape(geom, primitives[g], (*(shade * c for c in rgba[:3]), 1.0), _STATIC, FIXTURE_FRICTION)
+            _shape(geom, shape, (*(shade * c for c in rgba[:3]), 1.0), _STATIC, FIXTURE_FRICTION)
             if part == "link":
                 geom.friction, geom.priority = (attribute.friction, 0.005, 0.0001), 1
     body = template.body("base")

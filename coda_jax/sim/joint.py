@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 
 import mujoco
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from coda_jax.scenes.articulated import Articulated
 from coda_jax.scenes.shapes.build import bounding_box
 from coda_jax.scenes.spec import Articulation, Placement
+from coda_jax.types import Array
 
 # Of a slide (kg) and of a hinge (kg m^2): keeps light links calm under stiff contacts, and loaded ones from creeping.
 SLIDE_ARMATURE, HINGE_ARMATURE = 0.2, 0.002
@@ -93,22 +95,38 @@ class JointReader:
 
     def __init__(self, joints: list[Joint]):
         self.moves = np.array([j.moves for j in joints])
-        self._hinge = np.array([j.hinge for j in joints])
-        self._axis, self._anchor = np.stack([j.axis for j in joints]), np.stack([j.anchor for j in joints])
-        self._handle, self._quat = np.stack([j.handle for j in joints]), np.stack([j.quat for j in joints])
+        self.frames = {name: np.stack([values[name] for values in map(frame, joints)]) for name in FRAME}
         self.range = np.stack([np.zeros(len(joints)), [j.high for j in joints]], 1)
 
     def read(self, value: np.ndarray, speed: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """pos [b, 3], quat [b, 4], linvel [b, 3], angvel [b, 3] of the handles, from joint values [b] and speeds [b]."""
-        axis, hinge = self._axis, self._hinge[:, None]
-        away = self._handle - self._anchor
-        c, s = np.cos(value)[:, None], np.sin(value)[:, None]
-        along = (axis * away).sum(1, keepdims=True) * axis
-        turned = self._anchor + c * (away - along) + s * np.cross(axis, away) + along
-        pos = np.where(hinge, turned, self._handle + value[:, None] * axis)
-        half = np.where(self._hinge, value / 2, 0.0)[:, None]
-        w, v = np.cos(half), np.sin(half) * axis
-        q0, qv = self._quat[:, :1], self._quat[:, 1:]
-        quat = np.concatenate([w * q0 - (v * qv).sum(1, keepdims=True), w * qv + q0 * v + np.cross(v, qv)], 1)
-        rate = speed[:, None] * axis
-        return pos, quat, np.where(hinge, np.cross(rate, pos - self._anchor), rate), np.where(hinge, rate, 0.0)
+        """As ``handle_pose``."""
+        return handle_pose(self.frames, value, speed)
+
+
+FRAME = ("hinge", "axis", "anchor", "handle", "quat")
+
+
+def frame(joint: Joint) -> dict[str, np.ndarray]:
+    """What ``handle_pose`` needs of a joint."""
+    return {name: np.asarray(getattr(joint, name)) for name in FRAME}
+
+
+def handle_pose(frames: Mapping[str, Array], value: Array, speed: Array, xp=np) -> tuple[Array, Array, Array, Array]:
+    """pos [b, 3], quat [b, 4], linvel [b, 3], angvel [b, 3] of the handles.
+
+    Args:
+      frames: stacked ``frame``. value, speed: [b] joint values (m or rad) and speeds. xp: numpy or jax.numpy.
+    """
+    axis, anchor, handle, quat, hinge = (frames[name] for name in ("axis", "anchor", "handle", "quat", "hinge"))
+    turns = hinge[:, None]
+    away = handle - anchor
+    c, s = xp.cos(value)[:, None], xp.sin(value)[:, None]
+    along = (axis * away).sum(1, keepdims=True) * axis
+    turned = anchor + c * (away - along) + s * xp.cross(axis, away) + along
+    pos = xp.where(turns, turned, handle + value[:, None] * axis)
+    half = xp.where(hinge, value / 2, 0.0)[:, None]
+    w, v = xp.cos(half), xp.sin(half) * axis
+    q0, qv = quat[:, :1], quat[:, 1:]
+    turned_quat = xp.concatenate([w * q0 - (v * qv).sum(1, keepdims=True), w * qv + q0 * v + xp.cross(v, qv)], 1)
+    rate = speed[:, None] * axis
+    return pos, turned_quat, xp.where(turns, xp.cross(rate, pos - anchor), rate), xp.where(turns, rate, 0.0)

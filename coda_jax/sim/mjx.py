@@ -20,7 +20,8 @@ from mujoco import mjx
 
 from coda_jax.programs import expressions
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.sim import mjx_model
+from coda_jax.sim import joint as joints
+from coda_jax.sim import mjx_buckets, mjx_model, mjx_pairs
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import SceneError
 from coda_jax.sim.control import control_ramp
@@ -32,6 +33,7 @@ from coda_jax.sim.robot import forward_kinematics
 from coda_jax.sim.simulator import Episode, SceneBatch
 from coda_jax.types import (
     ACTION_DIM,
+    ARTICULATED_TOKEN,
     FIXTURE_SLOTS,
     FREE_SLOTS,
     HEALTH_NAN,
@@ -48,7 +50,8 @@ from coda_jax.types import (
 SETTLE_STEPS = 5  # control steps with the robot held at home before the first decision
 _ARM, _JOINTS = PANDA.dof, PANDA.coordinates  # arm joints; arm and finger joints, before the free bodies in qpos and qvel
 _FINGERS = (TOKENS + 1, TOKENS + 2)  # after tokens and table in the contact matrix
-_OTHER = TOKENS + 3
+_BASE = TOKENS + 3  # of the articulated thing: touching it is touching the thing, but fingers on it do not hold the handle
+_OTHER = TOKENS + 4
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["fields", "qpos", "constants"], meta_fields=[])
@@ -78,11 +81,15 @@ def _geom_owner(model: mujoco.MjModel) -> np.ndarray:
             owner[geom] = _FINGERS[name == "pad_right"]
         elif name[:1] in ("o", "f") and name[1:2].isdigit():
             owner[geom] = int(name[1]) + (FREE_SLOTS if name[0] == "f" else 0)
+        elif name.startswith("link"):
+            owner[geom] = ARTICULATED_TOKEN
+        elif name.startswith("base"):
+            owner[geom] = _BASE
     return owner
 
 
 def _touching(owner: Array, data: Any) -> Array:
-    """[b, 12, 12] bool: which owners are in contact."""
+    """[b, 13, 13] bool: which owners are in contact."""
     contact = data._impl.contact
     active = (contact.dist < 0)[..., None]
     first = jax.nn.one_hot(owner[contact.geom[..., 0]], _OTHER + 1) * active
@@ -111,8 +118,8 @@ def _rotate(quat: Array, vector: Array) -> Array:
     return vector + w * twice + jnp.cross(u, twice)
 
 
-def _view(free: int, owner: Array, scenes: MjxScenes, data: Any, pos0: Array, quat0: Array, control_step: Array) -> WorldView:
-    qpos, qvel = data.qpos, data.qvel
+def _view(bucket: Bucket, owner: Array, scenes: MjxScenes, data: Any, pos0: Array, quat0: Array, control_step: Array) -> WorldView:
+    qpos, qvel, free, articulated = data.qpos, data.qvel, bucket.free, bucket.articulated
     b = qpos.shape[0]
     constants = scenes.constants
 
@@ -120,26 +127,42 @@ def _view(free: int, owner: Array, scenes: MjxScenes, data: Any, pos0: Array, qu
         gap = jnp.broadcast_to(jnp.array(absent), (b, FREE_SLOTS - free, len(absent)))
         return jnp.where(constants["present"][..., None], jnp.concatenate([values, gap, fixtures], 1), jnp.array(absent))
 
-    bodies = qpos[:, _JOINTS:].reshape(b, free, 7)
-    speeds = qvel[:, _JOINTS:].reshape(b, free, 6)
+    bodies = qpos[:, _JOINTS : _JOINTS + 7 * free].reshape(b, free, 7)
+    speeds = qvel[:, _JOINTS : _JOINTS + 6 * free].reshape(b, free, 6)
     static = jnp.zeros((b, FIXTURE_SLOTS, 3))
     pos = tokens(bodies[..., :3], constants["fixture_pos"])
     quat = tokens(bodies[..., 3:], constants["fixture_quat"], (1.0, 0.0, 0.0, 0.0))
+    linvel = tokens(speeds[..., :3], static)
+    angvel = tokens(_rotate(bodies[..., 3:], speeds[..., 3:]), static)  # MuJoCo keeps a free body's spin in its own frame
+    articulation, joint_range = jnp.zeros((b, TOKENS)), jnp.zeros((b, TOKENS, 2))
     ee_pos, ee_matrix, _ = forward_kinematics(PANDA, qpos[:, :_ARM], jnp)
     touching = _touching(owner, data)
+    if articulated:
+        # of the slide and the hinge one stays at zero
+        value, speed, jointed = qpos[:, -2] + qpos[:, -1], qvel[:, -2] + qvel[:, -1], constants["joint_high"] > 0
+        handle = joints.handle_pose({name: constants[f"joint_{name}"] for name in joints.FRAME}, value, speed, jnp)
+        at = ARTICULATED_TOKEN
+        pos, quat, linvel, angvel = (
+            field.at[:, at].set(jnp.where(jointed[:, None], moved, field[:, at]))
+            for field, moved in zip((pos, quat, linvel, angvel), handle, strict=True)
+        )
+        articulation = articulation.at[:, at].set(jnp.where(jointed, value, 0.0))
+        joint_range = joint_range.at[:, at, 1].set(constants["joint_high"])
+        against = touching[:, at, : TOKENS + 1] | touching[:, _BASE, : TOKENS + 1]
+        touching = touching.at[:, at, : TOKENS + 1].set(against).at[:, : TOKENS + 1, at].set(against)
     return WorldView(
         ee_pos=ee_pos,
         ee_quat=_quat_of_matrix(ee_matrix),
         gripper_opening=qpos[:, _ARM] + qpos[:, _ARM + 1],
         pos=pos,
         quat=quat,
-        linvel=tokens(speeds[..., :3], static),
-        angvel=tokens(_rotate(bodies[..., 3:], speeds[..., 3:]), static),  # MuJoCo keeps a free body's spin in its own frame
+        linvel=linvel,
+        angvel=angvel,
         half_extent=constants["half_extent"],
         cavity_pos=constants["cavity_pos"],
         cavity_half=constants["cavity_half"],
-        articulation=jnp.zeros((b, TOKENS)),
-        articulation_range=jnp.zeros((b, TOKENS, 2)),
+        articulation=articulation,
+        articulation_range=joint_range,
         finger_contact=jnp.stack([touching[:, :TOKENS, f] for f in _FINGERS], -1),
         contact=touching[:, :TOKENS, : TOKENS + 1],
         present=constants["present"],
@@ -176,14 +199,24 @@ def _select(active: Array, new: Any, old: Any) -> Any:
     return jax.tree.map(lambda n, o: jnp.where(active.reshape(-1, *(1,) * (n.ndim - 1)), n, o), new, old)
 
 
-def _health(data: Any) -> Array:
+def _native_qpos(bucket: Bucket, qpos: Array) -> Array:
+    """Coordinates [b, q] in the layout of native models, which have one joint for the link's slide and hinge."""
+    if not bucket.articulated:
+        return qpos
+    return jnp.concatenate([qpos[:, :-2], qpos[:, -2:].sum(1, keepdims=True)], 1)
+
+
+def _health(bucket: Bucket, fields: dict[str, Array], data: Any) -> Array:
+    hidden = jax.vmap(functools.partial(mjx_pairs.hidden, bucket))(
+        data.geom_xpos, data.geom_xmat, fields["geom_size"], fields["geom_rbound"]
+    )
     finite = jnp.all(jnp.isfinite(data.qpos), 1) & jnp.all(jnp.isfinite(data.qvel), 1)
     full = jnp.all(data._impl.contact.dist < 0, 1)  # every slot taken: shallower contacts may have been dropped
-    return jnp.where(finite, 0, HEALTH_NAN) | jnp.where(full, HEALTH_OVERFLOW, 0)
+    return jnp.where(finite, 0, HEALTH_NAN) | jnp.where(full | hidden, HEALTH_OVERFLOW, 0)
 
 
 def run_chunk(
-    free: int,
+    bucket: Bucket,
     fixed: tuple[Any, Array],
     scenes: MjxScenes,
     table: expressions.Table,
@@ -195,7 +228,7 @@ def run_chunk(
 ) -> tuple[SimState, ChunkTrace]:
     """Chunk [b, e, 7] of every world, inside any executable.
 
-    free: the bucket's free slots. fixed: MjxSimulator.fixed. hold: a scalar; true settles instead: constant command, no early stop at nu.
+    fixed: MjxSimulator.fixed. hold: a scalar; true settles instead: constant command, no early stop at nu.
     """
     shared, owner = fixed
 
@@ -206,11 +239,12 @@ def run_chunk(
         state, values = carry
         active = running(state, values[:, 0])
         data = _select(active, _control_step(shared, scenes.fields, state.physics, action, hold), state.physics)
-        view = _view(free, owner, scenes, data, state.view.pos0, state.view.quat0, state.view.control_step + active)
-        state = SimState(data, view, state.stage, state.health | jnp.where(active, _health(data), 0))
+        view = _view(bucket, owner, scenes, data, state.view.pos0, state.view.quat0, state.view.control_step + active)
+        state = SimState(data, view, state.stage, state.health | jnp.where(active, _health(bucket, scenes.fields, data), 0))
         values = jnp.where(active[:, None], expressions.evaluate(table, view), values)
         clipped = jnp.where(active, jnp.sum(jnp.abs(action) > 1, 1), 0)
-        return (state, values), (active, values, data.qpos, clipped, {name: getattr(view, name) for name in MOVING_FIELDS})
+        seen = _native_qpos(bucket, data.qpos)
+        return (state, values), (active, values, seen, clipped, {name: getattr(view, name) for name in MOVING_FIELDS})
 
     before = expressions.evaluate(table, state.view)
     (state, values), (active, predicates, qpos, clipped, moving) = jax.lax.scan(step, (state, before), jnp.swapaxes(chunk, 0, 1))
@@ -231,13 +265,13 @@ _replace = Executable("mjx refill", jax.jit(_select))
 
 
 @functools.cache
-def _of_bucket(free: int) -> Callable[..., tuple[SimState, ChunkTrace]]:
-    return functools.partial(run_chunk, free)
+def _of_bucket(bucket: Bucket) -> Callable[..., tuple[SimState, ChunkTrace]]:
+    return functools.partial(run_chunk, bucket)
 
 
 @functools.cache
-def _chunk_program(free: int, mesh: Mesh | None) -> Executable:
-    run = _of_bucket(free)
+def _chunk_program(bucket: Bucket, mesh: Mesh | None) -> Executable:
+    run = _of_bucket(bucket)
     if mesh is None:
         return Executable("mjx chunk", jax.jit(run))
     here, everywhere = PartitionSpec(DATA), PartitionSpec()
@@ -261,22 +295,23 @@ class MjxSimulator:
     """Simulator (sim/simulator.py) on MJX.
 
     Args:
-      catalogue: assets by id. bucket: one of mjx_model.MJX_BUCKETS. worlds: W and chunk: e, both fixed per executable; resets use
-        the executable of chunks. mesh: devices over whose axis "data" the worlds are spread; None for the first device alone.
+      catalogue: assets by id. bucket: of the scenes; the simulator's own is the declared one that takes them (mjx_buckets.py). worlds: W
+        and chunk: e, both fixed per executable; resets use the executable of chunks. mesh: devices over whose axis "data" the worlds are
+        spread; None for the first device alone.
 
     Raises:
-      SceneError: the bucket is not declared for MJX.
+      SceneError: no declared bucket takes them.
       ValueError: W does not divide by the mesh's devices.
     """
 
     def __init__(self, catalogue: Catalogue, bucket: Bucket, worlds: int, chunk: int, mesh: Mesh | None = None) -> None:
-        self.catalogue, self.bucket, self.worlds, self.chunk, self.mesh = catalogue, bucket, worlds, chunk, mesh
+        self.catalogue, self.bucket, self.worlds, self.chunk, self.mesh = catalogue, mjx_buckets.declared(bucket), worlds, chunk, mesh
         if mesh is not None and worlds % mesh.shape[DATA]:
             raise ValueError(f"{worlds} worlds on {mesh.shape[DATA]} devices: take a multiple of {mesh.shape[DATA]} worlds")
         device = SingleDeviceSharding(jax.local_devices()[0])
         self.by_world = device if mesh is None else NamedSharding(mesh, PartitionSpec(DATA))
         self.everywhere = device if mesh is None else NamedSharding(mesh, PartitionSpec())
-        model, shared = _shared(bucket)
+        model, shared = _shared(self.bucket)
         self.fixed = jax.device_put((shared, jnp.asarray(_geom_owner(model))), self.everywhere)
         self._one = blank = mjx.make_data(model, impl="jax")
         home = jnp.asarray(PANDA.home_command, jnp.float32)
@@ -293,7 +328,7 @@ class MjxSimulator:
 
     def chunk_fn(self) -> Callable[..., tuple[SimState, ChunkTrace]]:
         """``run_chunk`` of this bucket; equal for every simulator of it, so that executables made with it are found again."""
-        return _of_bucket(self.bucket.free)
+        return _of_bucket(self.bucket)
 
     def compile(self, episodes: Sequence[Episode]) -> SceneBatch:
         """Build at most W episodes; padding worlds carry the first scene and never run.
@@ -324,6 +359,9 @@ class MjxSimulator:
                     "fixture_quat": scene.fixture_quat.astype(np.float32),
                     "present": scene.present,
                 }
+                if self.bucket.articulated:
+                    joint = {name: np.asarray(v, bool if name == "hinge" else np.float32) for name, v in joints.frame(scene.joint).items()}
+                    constants |= {f"joint_{name}": v for name, v in joint.items()} | {"joint_high": np.float32(scene.joint.high)}
                 built[id(episode)] = MjxScenes(fields, qpos, constants), expressions.encode(episode.predicates, scene.index)
         rows = [built[id(e)] for e in episodes]
         return jax.tree.map(lambda *leaves: np.stack(leaves), *[r for r, _ in rows]), [t for _, t in rows]
@@ -333,7 +371,7 @@ class MjxSimulator:
         batch = self.compile([episode])
         state = SimState(self.blank, self._unseen, stage=self._zero, health=self._zero)
         rows = (batch.models, batch.table, batch.horizon, batch.mask, state, self._nothing)
-        _chunk_program(self.bucket.free, self.mesh).build(self.fixed, *rows, self._hold[False], report=report)
+        _chunk_program(self.bucket, self.mesh).build(self.fixed, *rows, self._hold[False], report=report)
         return batch
 
     def reset(self, batch: SceneBatch) -> SimState:
@@ -377,7 +415,7 @@ class MjxSimulator:
         self, batch: SceneBatch, state: SimState, chunk: Array, horizon: Array, mask: Array, hold: bool
     ) -> tuple[SimState, ChunkTrace]:
         rows = self._put((batch.models, batch.table, horizon, mask, state, chunk))
-        return _chunk_program(self.bucket.free, self.mesh)(self.fixed, *rows, self._hold[hold])
+        return _chunk_program(self.bucket, self.mesh)(self.fixed, *rows, self._hold[hold])
 
     def _put(self, tree: Any) -> Any:
         """Commit every leaf, whose first axis is worlds, to its devices: an executable is looked up by that too, a mixture would compile

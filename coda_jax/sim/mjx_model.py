@@ -1,32 +1,37 @@
 """Scenes as stacked leaves of one MJX model.
 
-MJX reads geom types, contact bits and priorities while it traces, so they belong to the bucket: every slot has its fixed shapes, and a
-scene only fills in numbers. Slots that a scene leaves empty are shrunk and kept where nothing can touch them.
+MJX reads geom types, joint types, contact bits and priorities while it traces, so they belong to the bucket: every slot has its fixed
+shapes (mjx_buckets.py), the link of the articulated slot a slide and a hinge in series, and a scene only fills in numbers. Geoms that a
+scene leaves empty are shrunk and kept where they touch nothing; the joint that a link does not have turns about no axis.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
+from typing import Any
 
 import mujoco
 import numpy as np
 
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.sim.bucket import FIXTURE_GEOMS, Bucket
-from coda_jax.sim.compile import HIDDEN_GROUP, CompiledScene, SceneError, compile_scene, scene_assets, template_xml
-from coda_jax.sim.panda import PANDA, arm_xml
+from coda_jax.sim import mjx_buckets
+from coda_jax.sim.bucket import Bucket
+from coda_jax.sim.compile import HIDDEN_GROUP, CompiledScene, SceneError, compile_scene, template_xml
+from coda_jax.sim.joint import HINGE_ARMATURE
+from coda_jax.sim.mjx_buckets import MJX_BUCKETS
+from coda_jax.sim.panda import PANDA
+from coda_jax.sim.robot import Robot
 from coda_jax.types import FIXTURE_SLOTS
 
-# Pads with two contacts with a box instead of four.
-ROBOT = dataclasses.replace(PANDA, bodies_xml=arm_xml("capsule"))
-# Shapes of each free slot, by bucket. A bucket outside this table has no MJX executable; fixture slots are boxes in all of them.
-MJX_BUCKETS: dict[Bucket, tuple[str, ...]] = {Bucket(2, 1): ("box",)}
-MAX_CONTACTS = 32  # deepest contacts kept in a world
+ROBOT = PANDA  # capsules in place of its pads would halve the contacts, but slip off flat things and balls (docs/mjx.md)
 EMPTY_SIZE_M = (0.001, 0.001, 0.001)
 ASIDE_M = (20.0, 20.0, 2.0)  # empty slots float here; the table's plane is infinite, so they stay above it
+# MJX uses bounding radii for one thing, to choose the pairs that it tests: those nearest after the radii are taken off. The true radii of
+# palm, boards and walls put whatever is near them before what touches, so they are cut; those of empty geoms put them last.
+_MOST_RADIUS_M, _NEVER_M = 0.03, -1000.0
+_TYPES = {"box": mujoco.mjtGeom.mjGEOM_BOX, "capsule": mujoco.mjtGeom.mjGEOM_CAPSULE}
 
 # What differs between scenes of one bucket; the rest of the model is shared by all worlds.
 FIELDS = (
@@ -35,92 +40,124 @@ FIELDS = (
     "dof_invweight0", "dof_M0",
     "geom_size", "geom_rbound", "geom_aabb", "geom_friction", "geom_pos", "geom_quat",
 )  # fmt: skip
-
-
-def require_fit(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket) -> None:
-    """Refuse what the declared MJX bucket cannot hold.
-
-    Raises:
-      SceneError: no MJX executable for this bucket, or an object has another shape than its slot.
-    """
-    slots = _slots(bucket)
-    for attribute, asset in zip(spec.attributes.objects, scene_assets(spec, catalogue), strict=True):
-        allowed = slots if asset.kind == "object" else ("box",) * FIXTURE_GEOMS
-        shapes = tuple(p.shape for p in asset.primitives)
-        if len(shapes) > len(allowed) or any(shape != slot for shape, slot in zip(shapes, allowed, strict=False)):
-            raise SceneError(
-                f"{attribute.object}: asset {attribute.asset} consists of {' + '.join(shapes)}, but the MJX bucket {bucket.name} takes "
-                f"{' + '.join(slots)} as an object and up to {FIXTURE_GEOMS} boxes as a support: use an asset made of boxes, "
-                "or sim.backend=native"
-            )
-
-
-def _slots(bucket: Bucket) -> tuple[str, ...]:
-    if bucket.articulated:
-        raise SceneError(f"bucket {bucket.name} has an articulated slot, which MJX executables do not have: use sim.backend=native")
-    if bucket not in MJX_BUCKETS:
-        declared = ", ".join(b.name for b in sorted(MJX_BUCKETS))
-        raise SceneError(
-            f"bucket {bucket.name} has no MJX executable (declared: {declared}): use fewer objects or geoms, or sim.backend=native"
-        )
-    return MJX_BUCKETS[bucket]
+# Also where there is an articulated slot. All of JOINT_FIELDS and the dof_ fields get one row more than native models have.
+JOINT_FIELDS = (
+    "dof_armature", "dof_damping", "dof_frictionloss", "jnt_pos", "jnt_axis", "jnt_range", "jnt_stiffness", "qpos0", "qpos_spring",
+)  # fmt: skip
 
 
 @functools.cache
 def frame(bucket: Bucket) -> mujoco.MjModel:
     """The bucket's own model: all slots empty, shapes and contact bits as in every scene, no contact sensors (MJX has none by body)."""
-    slots = _slots(bucket)
+    if bucket not in MJX_BUCKETS:
+        mjx_buckets.declared(bucket)
+        raise SceneError(f"bucket {bucket.name} is not declared for MJX; its scenes run in {mjx_buckets.declared(bucket).name}")
+    limits = MJX_BUCKETS[bucket]
     xml = re.sub("<sensor>.*</sensor>", "", template_xml(bucket, ROBOT))
-    numeric = f'<custom><numeric name="max_contact_points" data="{MAX_CONTACTS}"/></custom>'
-    spec = mujoco.MjSpec.from_string(xml.replace("</mujoco>", f"{numeric}</mujoco>"))
-    # In float32 the elliptic cone of the native backend throws objects about as soon as two of them rest on the table (of 24 scenes
-    # none succeeded, with impratio 1 still 21). Pyramids hold; an object in the grasp creeps by up to 5 mm against native.
-    spec.option.cone = mujoco.mjtCone.mjCONE_PYRAMIDAL
-    table, types = spec.geom("table"), {"box": mujoco.mjtGeom.mjGEOM_BOX}
-    for body, shapes, is_object in _bodies(bucket, slots):
-        for g, shape in enumerate(shapes):
+    numbers = "".join(
+        f'<numeric name="{name}" data="{value}"/>'
+        for name, value in (("max_contact_points", limits.contacts), ("max_geom_pairs", limits.pairs))
+    )
+    spec = mujoco.MjSpec.from_string(xml.replace("</mujoco>", f"<custom>{numbers}</custom></mujoco>"))
+    _set_cone(spec.option)
+    table = spec.geom("table")
+    for body, part in _bodies(bucket):
+        for g, shape in enumerate(mjx_buckets.slot_of(bucket, part)):
             geom = spec.geom(f"{body}_g{g}")
-            geom.type, geom.size, geom.priority = types[shape], EMPTY_SIZE_M, int(is_object)
-            geom.contype, geom.conaffinity = (2, 7) if is_object else (table.contype, table.conaffinity)
+            geom.type, geom.size, geom.priority = _TYPES[shape], EMPTY_SIZE_M, int(part in ("object", "link"))
+            geom.contype, geom.conaffinity = (2, 7) if part == "object" else (table.contype, table.conaffinity)
+    if bucket.articulated:
+        slide = spec.joint("link")
+        spec.body("link").add_joint(
+            name="link_hinge",
+            type=mujoco.mjtJoint.mjJNT_HINGE,
+            axis=(1, 0, 0),
+            limited=slide.limited,
+            range=slide.range,
+            armature=HINGE_ARMATURE,
+            frictionloss=slide.frictionloss,
+            solref_friction=slide.solref_friction,
+            solimp_friction=slide.solimp_friction,
+        )
     return spec.compile()
 
 
-def _bodies(bucket: Bucket, slots: tuple[str, ...]) -> list[tuple[str, tuple[str, ...], bool]]:
-    objects = [(f"o{i}", slots, True) for i in range(bucket.free)]
-    return objects + [(f"f{i}", ("box",) * FIXTURE_GEOMS, False) for i in range(FIXTURE_SLOTS)]
+def _set_cone(option: Any) -> None:
+    """MJX's friction, of an MjSpec's or a model's options.
+
+    In float32 the elliptic cone of the native backend throws objects about as soon as two of them rest on the table (of 24 scenes none
+    succeeded). Pyramids hold, but with the native ``impratio`` of 10 things tip over in the jaws and when let go (docs/mjx.md).
+    """
+    option.cone, option.impratio = mujoco.mjtCone.mjCONE_PYRAMIDAL, 1.0
+
+
+def _bodies(bucket: Bucket) -> list[tuple[str, str]]:
+    """(body, part) of every slot."""
+    slots = [(f"o{i}", "object") for i in range(bucket.free)] + [(f"f{i}", "fixture") for i in range(FIXTURE_SLOTS)]
+    return slots + ([("base", "base"), ("link", "link")] if bucket.articulated else [])
+
+
+def compiled(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, robot: Robot = ROBOT) -> CompiledScene:
+    """The native model of what MJX simulates: stand-in shapes, MJX's fingers and friction cone, in a declared bucket.
+
+    Raises:
+      SceneError: the bucket or a slot cannot hold the scene.
+    """
+    frame(bucket)
+    scene = compile_scene(spec, catalogue, bucket, robot, functools.partial(mjx_buckets.fit, bucket))
+    _set_cone(scene.model.opt)
+    return scene
 
 
 def scene_fields(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket) -> tuple[CompiledScene, dict[str, np.ndarray], np.ndarray]:
     """One scene as the numbers that MJX needs.
 
     Returns:
-      the compiled scene, FIELDS as float32 arrays, and the first qpos [q] with empty slots set aside.
+      the compiled scene, FIELDS (and JOINT_FIELDS) as float32 arrays, and the first qpos [q] with empty slots set aside.
 
     Raises:
-      SceneError: see ``require_fit`` and ``compile_scene``.
+      SceneError: see ``compiled``.
     """
-    require_fit(spec, catalogue, bucket)
-    scene = compile_scene(spec, catalogue, bucket, ROBOT)
+    scene = compiled(spec, catalogue, bucket)
     fields = {}
-    for name in FIELDS:
+    for name in (*FIELDS, *(JOINT_FIELDS if bucket.articulated else ())):
         owner = scene.model
         for part in name.split("."):
             owner = getattr(owner, part)
         fields[name] = np.array(owner, np.float32)
     fields["geom_aabb"] = fields["geom_aabb"].reshape(-1, 6)
-    # Heights in the world at which the empty geoms of fixtures hang: their bodies turn about the vertical only.
-    empty = [g for g in range(scene.model.ngeom) if _is_empty(scene.model, g)]
-    for k, geom in enumerate(empty):
-        fields["geom_size"][geom] = EMPTY_SIZE_M
-        fields["geom_rbound"][geom] = np.linalg.norm(EMPTY_SIZE_M)
-        if scene.model.geom(geom).name.startswith("f"):
-            fields["geom_pos"][geom] = (0.0, 0.0, ASIDE_M[2] + 20.0 + k)
+    fields["geom_rbound"] = np.minimum(fields["geom_rbound"], _MOST_RADIUS_M)
+    _set_empty_aside(scene.model, fields)
     qpos, first = np.array(scene.qpos, np.float32), ROBOT.coordinates
     for slot in range(bucket.free):
         if not scene.present[slot]:
             qpos[first + 7 * slot : first + 3 + 7 * slot] = (ASIDE_M[0] + slot, ASIDE_M[1], ASIDE_M[2])
+    if bucket.articulated:
+        _split_joint(fields, scene.joint.hinge, frame(bucket))
+        qpos = np.append(qpos[:-1], [0.0, qpos[-1]] if scene.joint.hinge else [qpos[-1], 0.0]).astype(np.float32)
     return scene, fields, qpos
 
 
-def _is_empty(model: mujoco.MjModel, geom: int) -> bool:
-    return model.geom_group[geom] == HIDDEN_GROUP
+def _set_empty_aside(model: mujoco.MjModel, fields: dict[str, np.ndarray]) -> None:
+    """Shrink the geoms that a scene leaves empty, into the middle of one that its body has."""
+    empty = model.geom_group == HIDDEN_GROUP
+    for geom in np.flatnonzero(empty):
+        fields["geom_size"][geom], fields["geom_rbound"][geom] = EMPTY_SIZE_M, _NEVER_M
+        body = model.geom_bodyid[geom]
+        solid = np.flatnonzero((model.geom_bodyid == body) & ~empty)
+        if len(solid):
+            fields["geom_pos"][geom] = model.geom_pos[solid[0]]
+
+
+def _split_joint(fields: dict[str, np.ndarray], hinge: bool, model: mujoco.MjModel) -> None:
+    """Native models have one joint on the link, MJX a slide and a hinge: the one that is not there has no axis, so nothing moves it."""
+    for name in ("dof_invweight0", "dof_M0", *JOINT_FIELDS):
+        own = fields[name][-1:]
+        # without an axis only the armature is left of its inertia
+        blank = np.array(getattr(model, name)[-2:-1] if hinge else getattr(model, name)[-1:], np.float32)
+        if name in ("dof_M0", "dof_invweight0"):
+            inertia = float(model.dof_armature[-2 if hinge else -1])
+            blank = np.full_like(own, inertia if name == "dof_M0" else 1 / inertia)
+        elif name == "jnt_axis":
+            blank = np.zeros_like(own)
+        fields[name] = np.concatenate([fields[name][:-1], *((blank, own) if hinge else (own, blank))])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import jax
 import mujoco
@@ -13,6 +13,7 @@ import numpy as np
 
 from coda_jax.programs import expressions
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import control
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import CompiledScene, SceneError, compile_scene
@@ -27,6 +28,8 @@ PHYSICS_FIELDS = ("qpos", "qvel", "qacc_warmstart", "ctrl", "time")
 _SENSORS = int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
 _NAN_WARNINGS = [int(w) for w in (mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL, mujoco.mjtWarning.mjWARN_BADQACC)]
 _FULL_WARNINGS = [int(w) for w in (mujoco.mjtWarning.mjWARN_CONTACTFULL, mujoco.mjtWarning.mjWARN_CNSTRFULL)]
+
+Build = Callable[[SceneSpec, Catalogue, Bucket, Robot], CompiledScene]
 
 
 def _with_rows(leaf: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -45,10 +48,13 @@ class NativeSimulator:
 
     Args:
       catalogue: assets by id. bucket: structure of every scene. worlds: W. threads: 0 uses every core. robot: who acts in them.
+      build: makes the models; another one simulates what another backend sees (mjx_model.compiled).
     """
 
-    def __init__(self, catalogue: Catalogue, bucket: Bucket, worlds: int, threads: int = 0, robot: Robot = PANDA):
-        self.catalogue, self.bucket, self.worlds, self.robot = catalogue, bucket, worlds, robot
+    def __init__(
+        self, catalogue: Catalogue, bucket: Bucket, worlds: int, threads: int = 0, robot: Robot = PANDA, build: Build = compile_scene
+    ):
+        self.catalogue, self.bucket, self.worlds, self.robot, self._build = catalogue, bucket, worlds, robot, build
         self.physics_steps = 0  # counted over the life of the simulator, worlds times substeps
         self._threads = threads
         self._batch: mujoco.batch.Batch | None = None
@@ -150,7 +156,7 @@ class NativeSimulator:
         if key not in self._scenes:
             if len(self._scenes) >= 8 * self.worlds:  # bound the memory of long runs; a scene compiles again in a millisecond
                 self._scenes.pop(next(iter(self._scenes)))
-            self._scenes[key] = compile_scene(episode.spec, self.catalogue, self.bucket, self.robot)
+            self._scenes[key] = self._build(episode.spec, self.catalogue, self.bucket, self.robot)
             option = self._scenes[key].model.opt
             # A state that diverges is evidence: keep it, where MuJoCo would silently reset it.
             option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET

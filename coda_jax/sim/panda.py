@@ -74,8 +74,8 @@ def _inertial(i: int) -> str:
     return f'<inertial pos="{numbers((start + end) / 2)}" mass="{mass}" diaginertia="{numbers(diagonal)}"/>'
 
 
-def arm_xml(finger: str = "box") -> str:
-    """The robot's bodies. ``finger`` is the pads' shape: "box", or "capsule" for MJX (fewest contacts, collides with cylinders)."""
+def arm_xml() -> str:
+    """The robot's bodies."""
     xml = ['<body name="link0" pos="0 0 0"><geom class="visual" type="cylinder" size="0.08 0.06" pos="0 0 0.06"/>']
     for i, (translation, quat) in enumerate(_FRAMES):
         start, end, radius = _SHAPES[i]
@@ -90,12 +90,8 @@ def arm_xml(finger: str = "box") -> str:
         f'<geom name="palm" class="robot" type="box" size="{numbers(PALM_HALF_M)}" pos="0 0 {PALM_Z_M}"/>'
         f'<site name="grip" pos="0 0 {GRIP_POINT_M}"/>'
     )
-    _, thickness, length = PAD_HALF_M
     for side, sign in (("left", 1), ("right", -1)):
-        if finger == "box":
-            pad = f'type="box" size="{numbers(PAD_HALF_M)}" pos="0 {sign * thickness} {PAD_Z_M}"'
-        else:
-            pad = f'type="capsule" size="{thickness * 2} {length - thickness}" pos="0 {sign * thickness * 2} {PAD_Z_M}"'
+        pad = f'type="box" size="{numbers(PAD_HALF_M)}" pos="0 {sign * PAD_HALF_M[1]} {PAD_Z_M}"'
         xml.append(
             f'<body name="finger_{side}" pos="0 0 {FINGER_FRAME_M}" gravcomp="1">'
             f'<inertial pos="0 0 0.03" mass="0.015" diaginertia="3e-6 3e-6 1e-6"/>'

@@ -37,6 +37,19 @@ def test_wilson_refuses(k, n, confidence):
         statistics.wilson(k, n, confidence)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "p"),
+    [(0, 0, 1.0), (1, 0, 1.0), (3, 3, 1.0), (5, 0, 2 / 32), (0, 5, 2 / 32), (6, 1, 16 / 128)],  # 2 (1 + 7) / 2^7
+)
+def test_mcnemar_by_hand(first, second, p):
+    assert statistics.mcnemar(first, second) == pytest.approx(p)
+
+
+def test_mcnemar_refuses_negative_counts():
+    with pytest.raises(ValueError, match="negative"):
+        statistics.mcnemar(-1, 2)
+
+
 def _brute_force_p(d, delta):
     """Share of the 2^b sign flips whose sum reaches the observed one, straight from the definition."""
     shifted = np.asarray(d) - delta

@@ -44,8 +44,8 @@ def test_an_accelerator_is_tried_out_once(monkeypatch, tmp_path, capsys):
 
 
 def test_a_scene_that_no_bucket_takes_is_said():
-    with pytest.raises(ValueError, match="fits bucket f0g0: set config.sim.mjx_worlds"):
-        mjx_worlds._scene(Catalogue.all(), Bucket(0, 0), ("pick_place",))
+    with pytest.raises(ValueError, match="fits bucket f8g1: set config.sim.mjx_worlds"):
+        mjx_worlds._scene(Catalogue.all(), Bucket(8, 1), ("pick_place",))
 
 
 @pytest.mark.slow

@@ -6,8 +6,10 @@ import jax
 import pytest
 
 from coda_jax import config as settings
-from coda_jax.loop import estimate, parts, requirements
+from coda_jax.loop import parts, requirements
 from coda_jax.runtime import InputError
+from coda_jax.scenes import families
+from coda_jax.scenes.catalogue import Catalogue
 
 
 def test_the_defaults_can_be_carried_out():
@@ -25,15 +27,14 @@ def test_too_little_memory_is_named(section, key, value, monkeypatch):
         requirements.check(config)
 
 
-def test_mjx_without_its_buckets_is_refused_at_start_and_in_the_dry_run(tmp_path):
+@pytest.mark.parametrize("family", families.names())
+def test_mjx_takes_the_scenes_of_every_family(family):
     config = settings.default()
-    config.sim.backend = "mjx"
-    for refused in (lambda: requirements.check(config), lambda: estimate.describe(config, tmp_path)):
-        with pytest.raises(InputError, match=r"buckets f2g1 only, but these are needed: evaluation f6g6; set config.sim.backend to auto"):
-            refused()
-    config.rounds.count = 1
-    with pytest.raises(InputError, match="evaluation f6g6, rounds f"):
-        requirements.check(config)
+    config.sim.backend, config.family, config.sim.mjx_worlds = "mjx", family, 2
+    requirements.check(config)
+    for bucket in (requirements.evaluation_bucket(config), parts.training_bucket(config, Catalogue("train"))):
+        made = parts.simulator(config, Catalogue.all(), bucket)
+        assert made.bucket.free >= bucket.free and made.bucket.articulated == bucket.articulated and made.worlds == 2
 
 
 @pytest.mark.parametrize(("heads", "width"), [(3, 4), (3, 7)])

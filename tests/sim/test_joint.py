@@ -10,7 +10,6 @@ from coda_jax.scenes.spec import from_json, to_json
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import SceneError, bucket_of, compile_scene, token_index
 from coda_jax.sim.joint import JointReader
-from coda_jax.sim.mjx_model import frame
 from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.simulator import Episode
 from coda_jax.types import ARTICULATED_TOKEN, FREE_SLOTS
@@ -148,8 +147,6 @@ def test_what_does_not_fit_says_so():
     spec = articulated("dresser_00", others=(BLOCK, CAN))
     with pytest.raises(SceneError, match="dresser_1: bucket f4g3 has no slot for an articulated object"):
         compile_scene(spec, CATALOGUE, PLAIN)
-    with pytest.raises(SceneError, match="use sim.backend=native"):
-        frame(Bucket(2, 1, True))
     crowded = articulated("dresser_00", others=(BLOCK, BOARD, Thing("tray_1", "tray_00", 0.4, 0.25)))
     with pytest.raises(SceneError, match="3 fixtures"):
         token_index(crowded, CATALOGUE)

@@ -13,15 +13,15 @@ from coda_jax.programs.expressions import Expr
 from coda_jax.programs.verifier import nu
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import AttributeFactor, ObjectAttributes, Placement, Role, SceneSpec, SpatialFactor, TaskFactor
-from coda_jax.sim import mjx_model, native
+from coda_jax.sim import mjx_model
 from coda_jax.sim.bucket import Bucket
-from coda_jax.sim.compile import SceneError, compile_scene
+from coda_jax.sim.compile import SceneError
 from coda_jax.sim.mjx import MjxSimulator
 from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.simulator import Episode
 from coda_jax.types import FREE_SLOTS, HEALTH_NAN, MOVING_FIELDS, TABLE
 
-BUCKET = Bucket(2, 1)
+BUCKET = Bucket(2, 2)
 WORLDS, CHUNK = 4, 10
 CATALOGUE = Catalogue.all()
 
@@ -57,16 +57,15 @@ def simulator() -> MjxSimulator:
     return MjxSimulator(CATALOGUE, BUCKET, WORLDS, CHUNK)
 
 
-def native_simulator(monkeypatch, cone: int) -> NativeSimulator:
-    """The native backend with MJX's capsule fingers."""
+def native_simulator(cone: int) -> NativeSimulator:
+    """The native backend with MJX's shapes and fingers."""
 
-    def compile_with(*args):
-        compiled = compile_scene(*args)
+    def build(spec, catalogue, bucket, robot):
+        compiled = mjx_model.compiled(spec, catalogue, bucket, robot)
         compiled.model.opt.cone = cone
         return compiled
 
-    monkeypatch.setattr(native, "compile_scene", compile_with)
-    return NativeSimulator(CATALOGUE, BUCKET, WORLDS, threads=1, robot=mjx_model.ROBOT)
+    return NativeSimulator(CATALOGUE, BUCKET, WORLDS, threads=1, robot=mjx_model.ROBOT, build=build)
 
 
 def _towards(view, goal, closed: bool) -> np.ndarray:
@@ -98,9 +97,9 @@ def _joined(traces: list, field: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("cone", "held_m"), [(mujoco.mjtCone.mjCONE_PYRAMIDAL, 1e-3), (mujoco.mjtCone.mjCONE_ELLIPTIC, 6e-3)])
-def test_same_scenes_and_actions_as_native(simulator, monkeypatch, cone, held_m):
+def test_same_scenes_and_actions_as_native(simulator, cone, held_m):
     """Against native with MJX's own friction cone, and against native as it is used."""
-    reference = native_simulator(monkeypatch, cone)
+    reference = native_simulator(cone)
     native_batch, batch = reference.compile(EPISODES), simulator.compile(EPISODES)
     actions, native_traces = demonstrate(reference, native_batch)
     first, state = reference.reset(native_batch).view, simulator.reset(batch)
@@ -179,15 +178,7 @@ def test_worlds_end_early_refill_and_compile_nothing(simulator):
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(SceneError, match=r"a_1: asset can_00 consists of cylinder.*sim.backend=native"):
-        mjx_model.scene_fields(scene((0.5, 0.1), target="can_00").spec, CATALOGUE, BUCKET)
-    with pytest.raises(SceneError, match=r"bucket f4g3 has no MJX executable.*f2g1"):
-        MjxSimulator(CATALOGUE, Bucket(4, 3), 2, CHUNK)
-
-
-def test_every_declared_bucket_shares_the_native_layout():
-    for bucket in mjx_model.MJX_BUCKETS:
-        _, fields, qpos = mjx_model.scene_fields(EPISODES[1].spec, CATALOGUE, bucket)
-        model = mjx_model.frame(bucket)
-        assert qpos.shape == (model.nq,) and fields["geom_size"].shape == (model.ngeom, 3) and fields["body_pos"].shape == (model.nbody, 3)
-        assert set(model.geom_contype[model.geom_group == 5]) == {1, 2}  # every slot collides: MJX reads the bits while tracing
+    with pytest.raises(SceneError, match=r"a_1: .*slot's 1 boxes and 1 capsules.*benchmarks.mjx_lint.*sim.backend=native"):
+        mjx_model.scene_fields(scene((0.5, 0.1), target="brush_00").spec, CATALOGUE, BUCKET)
+    with pytest.raises(SceneError, match=r"bucket f8g1 has no MJX executable.*f2g2"):
+        MjxSimulator(CATALOGUE, Bucket(8, 1), 2, CHUNK)
