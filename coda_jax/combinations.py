@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from coda_jax.runtime import InputError
+from coda_jax.runtime import InputError, package_version
 
 SIGNALS_WITH_STAGES = ("diagnosed", "task_text")
 MAX_STAGES = 4  # of one training program
@@ -49,6 +49,10 @@ def _check_pixels(config: Any) -> None:
     for name in ("height", "width"):
         if pixels[name] % pixels.patch:
             raise InputError(f"config.pixels.{name} is {pixels[name]}; it must be a multiple of config.pixels.patch, {pixels.patch}")
+    if pixels.renderer == "warp" and package_version("warp-lang") is None:
+        raise InputError(
+            "config.pixels.renderer is \"warp\", which is not installed: pip install 'coda-jax[warp]', or set it to auto, native or jax"
+        )
     if config.rounds.count:
         raise InputError(
             f"config.rounds.count is {config.rounds.count}, but with config.obs=pixels there are no rounds yet: their critic and their "

@@ -60,7 +60,7 @@ def default(preset: str = "cpu") -> Config:
             "pixels": {  # of a policy of pictures
                 "height": 64,  # of a picture
                 "width": 64,
-                "renderer": "auto",  # auto: native on a CPU, jax elsewhere
+                "renderer": "auto",  # native, jax or warp; auto: native on a CPU, warp on NVIDIA where it is installed, jax elsewhere
                 "every": 2,  # control steps between the drawn states of a demonstration
                 "disk_gb": 4.0,  # most that the drawn demonstrations may take
                 "patch": 4,  # side of a cell, pixels
@@ -482,7 +482,7 @@ ONE_OF: dict[str, tuple[str, ...]] = {
     "schedule.kind": ("adaptive", "fixed"),
     "sim.backend": ("auto", "native", "mjx"),
     "obs": ("state", "pixels"),
-    "pixels.renderer": ("auto", "native", "jax"),
+    "pixels.renderer": ("auto", "native", "jax", "warp"),
     "evaluate.split": ("validation", "test"),
     "evaluate.suites": SUITES,
 }

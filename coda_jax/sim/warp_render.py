@@ -1,12 +1,13 @@
 """Pictures by NVIDIA warp, through the ray tracer of mujoco-mjx: on NVIDIA's devices, and on CPUs without any GL.
 
-MJX's renderer takes one kind for each geom of all worlds, where scenes of a bucket differ. So what it is given is a stage of its own, so
-many geoms of each kind, and scenes only fill in sizes, places and colours: no physics is stepped for a picture. Light and colours are
-those of sim/shading.py; the table's squares and the sky are painted afterwards.
+MJX's renderer takes one kind for each geom of all worlds, where scenes of a bucket differ. So what it is given is a stage of its own, as
+many geoms of each kind as a scene of the bucket could have, and scenes only fill in sizes, places and colours: no physics is stepped for a
+picture, and no scene builds anything. Light and colours are those of sim/shading.py; the table's squares and the sky are painted afterwards.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib.util
 from collections.abc import Sequence
@@ -31,11 +32,24 @@ _SHAPES = {
     primitives.CYLINDER: "cylinder",
     primitives.CAPSULE: "capsule",
 }
-_STEP = 8  # counts of a kind are rounded up to it, so that few stages serve all scenes
+_contexts: list[Any] = []  # of the stages; MJX forgets a stage whose context nobody holds
 _ASIDE_SIZE_M, _ASIDE_M = 1e-3, (20.0, 20.0, -20.0)  # of geoms that a scene does not need
 # Towards each light, and how strong it is: the sun, and the ambient light's part that grows with the normal's z, from above and, taken
 # away, from below.
 _LIGHTS = (tuple(float(s) for s in SUN), DIFFUSE), ((0.0, 0.0, 1.0), 0.25 * AMBIENT), ((0.0, 0.0, -1.0), -0.25 * AMBIENT)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Plan:
+    """What a stage is built for. counts: geoms of each kind. place: where they are at first, [g, 3] m, by which warp sorts them into a
+    tree; any is right, one like the scenes to come draws twice as fast."""
+
+    counts: tuple[int, ...]
+    states: int
+    fovy_deg: float
+    height: int
+    width: int
+    place: np.ndarray = dataclasses.field(compare=False)
 
 
 class WarpMissingError(ImportError):
@@ -60,8 +74,8 @@ def frames(models: Sequence[mujoco.MjModel], qpos: np.ndarray, camera: Camera = 
         raise ValueError(f"{len(models)} models for {len(qpos)} states: give one for each of at least one state")
     scene = raycast.drawn(models)
     place, rotation, eye, mount = raycast.posed(models, qpos, camera)
-    counts = tuple(_slots(kind, int(most)) for kind, most in enumerate(scene.most))
-    chosen = np.concatenate([listed[:, :count] for listed, count in zip(_padded(scene.listed, max(counts)), counts, strict=True)], 1)
+    counts = tuple(max(int(most), 1) if kind == primitives.PLANE else models[0].ngeom for kind, most in enumerate(scene.most))
+    chosen = np.concatenate([listed[:, :count] for listed, count in zip(scene.listed, counts, strict=True)], 1)
     world, there, geom = np.arange(len(models))[:, None], chosen >= 0, np.maximum(chosen, 0)
     right, up, forward = camera.axes
     filled = {
@@ -75,28 +89,19 @@ def frames(models: Sequence[mujoco.MjModel], qpos: np.ndarray, camera: Camera = 
         "label": scene.label[world, geom].astype(np.uint8),
     }
     rays = pixel_rays(camera, height, width)
-    draw = _stage(counts, len(models), camera.fovy_deg, height, width)
+    draw = _stage(_Plan(counts, len(models), camera.fovy_deg, height, width, filled["place"][0]))
     rgb, depth, label = draw(filled, rays.astype(np.float32), (rays @ forward).astype(np.float32))
     shape = (len(qpos), height, width)
     return Frames(np.asarray(rgb).reshape(*shape, 3), np.asarray(depth).reshape(shape), np.asarray(label).reshape(shape))
 
 
-def _slots(kind: int, most: int) -> int:
-    """Of every kind there is at least one: warp builds a kernel for each set of kinds."""
-    return max(most, 1) if kind == primitives.PLANE else max(_STEP, -(-most // _STEP) * _STEP)
-
-
-def _padded(listed: np.ndarray, count: int) -> np.ndarray:
-    return np.pad(listed, ((0, 0), (0, 0), (0, max(0, count - listed.shape[2]))), constant_values=-1)
-
-
-def _stage_model(counts: tuple[int, ...], fovy_deg: float) -> mujoco.MjModel:
-    at = " ".join(str(v) for v in _ASIDE_M)
-    geoms = [f'<geom type="{_SHAPES[kind]}" size="1 1 1" pos="{at}"/>' for kind, count in enumerate(counts) for _ in range(count)]
+def _stage_model(plan: _Plan) -> mujoco.MjModel:
+    shapes = [_SHAPES[kind] for kind, count in enumerate(plan.counts) for _ in range(count)]
+    geoms = [f'<geom type="{shape}" size=".05 .05 .05" pos="{x} {y} {z}"/>' for shape, (x, y, z) in zip(shapes, plan.place, strict=True)]
     lights = ['<light type="directional" castshadow="true"/>'] + ['<light type="directional" castshadow="false"/>'] * (len(_LIGHTS) - 1)
     model = mujoco.MjModel.from_xml_string(
         f'<mujoco><statistic extent="1"/><visual><map znear="0.001" zfar="{10 * FAR_M}"/></visual>'
-        f'<worldbody><camera fovy="{fovy_deg}"/>{"".join(lights)}{"".join(geoms)}</worldbody></mujoco>'
+        f'<worldbody><camera fovy="{plan.fovy_deg}"/>{"".join(lights)}{"".join(geoms)}</worldbody></mujoco>'
     )
     model.vis.headlight.active, model.vis.headlight.ambient[:] = 1, 0.75 * AMBIENT
     model.vis.headlight.diffuse[:], model.vis.headlight.specular[:] = 0, 0
@@ -105,14 +110,14 @@ def _stage_model(counts: tuple[int, ...], fovy_deg: float) -> mujoco.MjModel:
 
 
 @functools.cache
-def _stage(counts: tuple[int, ...], states: int, fovy_deg: float, height: int, width: int) -> Any:
-    """The executable of one number of geoms of each kind, of states, field of view and size."""
-    model = _stage_model(counts, fovy_deg)
+def _stage(plan: _Plan) -> Any:
+    """The executable of a plan, on a stage that lives as long."""
+    model = _stage_model(plan)
     shared, blank = mjx.put_model(model, impl="warp"), mjx.make_data(model, impl="warp")
     context: Any = mjx.create_render_context(
         model,
-        states,
-        cam_res=(width, height),
+        plan.states,
+        cam_res=(plan.width, plan.height),
         render_rgb=True,
         render_depth=True,
         render_seg=True,
@@ -139,13 +144,9 @@ def _stage(counts: tuple[int, ...], states: int, fovy_deg: float, height: int, w
         packed, depth, seen = jax.vmap(one)(filled)
         return _painted(filled, rays, along, packed, depth, seen[..., 0])
 
-    draw_here = jax.jit(draw)
-
-    def with_context(*args: Any, kept: Any = context) -> Any:  # warp forgets a stage whose context is gone
-        del kept
-        return draw_here(*args)
-
-    return with_context
+    drawn = jax.jit(draw)
+    _contexts.append(context)
+    return drawn
 
 
 def _painted(scene: dict[str, Array], rays: Array, along: Array, packed: Array, depth: Array, slot: Array) -> tuple[Array, Array, Array]:
