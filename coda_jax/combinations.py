@@ -37,6 +37,7 @@ def check(config: Any, trains: bool) -> None:
         raise InputError(f"config.clone.warmup is {config.clone.warmup}; it must be below config.clone.steps ({config.clone.steps})")
     if config.obs == "pixels":
         _check_pixels(config)
+    _check_warp(config)
     _check_rounds(config)
     if config.rounds.count and config.awr.improve != "filtered" and (trains or config.actor.evaluate != "policy"):
         _check_read(config, trains)
@@ -44,15 +45,18 @@ def check(config: Any, trains: bool) -> None:
     _check_improvement(config)
 
 
+def _check_warp(config: Any) -> None:
+    wanted = {"pixels.renderer": config.pixels.renderer, "sim.mjx_impl": config.sim.mjx_impl}
+    for name in [name for name, value in wanted.items() if value == "warp"]:
+        if package_version("warp-lang") is None:
+            raise InputError(f"config.{name} is \"warp\", which is not installed: pip install 'coda-jax[warp]', or set it to auto")
+
+
 def _check_pixels(config: Any) -> None:
     pixels = config.pixels
     for name in ("height", "width"):
         if pixels[name] % pixels.patch:
             raise InputError(f"config.pixels.{name} is {pixels[name]}; it must be a multiple of config.pixels.patch, {pixels.patch}")
-    if pixels.renderer == "warp" and package_version("warp-lang") is None:
-        raise InputError(
-            "config.pixels.renderer is \"warp\", which is not installed: pip install 'coda-jax[warp]', or set it to auto, native or jax"
-        )
     if config.rounds.count:
         raise InputError(
             f"config.rounds.count is {config.rounds.count}, but with config.obs=pixels there are no rounds yet: their critic and their "

@@ -222,6 +222,13 @@ def backend(config: settings.Config, bucket: Bucket) -> str:
     return "mjx" if fast else "native"
 
 
+def mjx_impl(config: settings.Config) -> str:
+    """ "jax" or "warp": what ``sim.mjx_impl`` stands for on this machine."""
+    if config.sim.mjx_impl != "auto":
+        return config.sim.mjx_impl
+    return "warp" if warp_render.installed() and jax.local_device_count() == 1 and on_nvidia() else "jax"
+
+
 def simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket) -> Simulator:
     """The backend for closed-loop rollouts of ``evaluate.executed`` steps a decision, with eyes for a policy of pictures.
 
@@ -240,11 +247,12 @@ def _backend_simulator(config: settings.Config, catalogue: Catalogue, bucket: Bu
     from coda_jax.sim.mjx import MjxSimulator
 
     mesh, chunk = mjx_worlds.devices_mesh(), config.evaluate.executed
+    impl = mjx_impl(config)
     try:
-        worlds = mjx_worlds.worlds_for(config.sim.mjx_worlds, catalogue, bucket, chunk, mesh, settings.families(config))
+        worlds = mjx_worlds.worlds_for(config.sim.mjx_worlds, catalogue, bucket, chunk, mesh, settings.families(config), impl)
     except ValueError as error:
         raise InputError(str(error)) from error
-    return MjxSimulator(catalogue, bucket, worlds, chunk, mesh)
+    return MjxSimulator(catalogue, bucket, worlds, chunk, mesh, impl)
 
 
 @contextlib.contextmanager

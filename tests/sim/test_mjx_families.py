@@ -48,7 +48,7 @@ def test_same_physics_and_verdicts_as_native(family):
     np.testing.assert_allclose(state.view.articulation_range, first.articulation_range, atol=1e-6)
     np.testing.assert_array_equal(state.view.contact, first.contact)
     steps = max(len(t.executed) for t in told)
-    terminated = np.zeros(WORLDS, bool)
+    terminated, seen = np.zeros(WORLDS, bool), 0
     for k in range(steps):
         actions = np.stack([t.executed[min(k, len(t.executed) - 1)] for t in told])
         state, trace = simulator.step_chunk(batch, state, actions[:, None])
@@ -56,12 +56,13 @@ def test_same_physics_and_verdicts_as_native(family):
         for w, t in enumerate(told):
             if k < min(8, len(t.qpos)):  # before anything is touched
                 assert np.abs(np.asarray(trace.qpos)[w, 0, :7] - t.qpos[k, :7]).max() < 1e-4  # rad
-            present = np.asarray(state.view.present)[w]
             if k < len(t.qpos) and family == "articulated":
                 assert abs(float(state.view.articulation[w, ARTICULATED_TOKEN]) - float(t.qpos[k, -1])) < 0.02  # rad or m
-            elif k < len(t.qpos) and t.success and bool(np.asarray(trace.active)[w, 0]):
-                there = np.asarray(t.views.pos)[k + 1, :FREE_SLOTS]
-                apart = np.abs(np.asarray(state.view.pos)[w, :FREE_SLOTS] - there)[present[:FREE_SLOTS]]
-                assert apart.max() < 0.03, (episodes[w].key, k)  # m, in the grasp and let go
+            elif k < len(t.qpos) and bool(np.asarray(trace.active)[w, 0]):
+                held = np.asarray(t.views.finger_contact)[k + 1, :FREE_SLOTS].all(1)  # what was let go rolls as it likes
+                there, here = np.asarray(t.views.pos)[k + 1, :FREE_SLOTS], np.asarray(state.view.pos)[w, :FREE_SLOTS]
+                seen += int(held.sum())
+                assert np.abs(here - there)[held].max(initial=0.0) < 0.01, (episodes[w].key, k)  # m
+    assert seen > 0 or family == "articulated", "nothing was held: the comparison would be empty"
     assert not np.asarray(state.health).any()
     assert terminated.tolist() == [t.success for t in told]
