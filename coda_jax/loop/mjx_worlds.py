@@ -36,9 +36,7 @@ def devices_mesh() -> Mesh | None:
     return jax.make_mesh((n,), (DATA,), axis_types=(AxisType.Auto,), devices=jax.local_devices()) if n > 1 else None
 
 
-def worlds_for(
-    asked: int, catalogue: Catalogue, bucket: Bucket, chunk: int, mesh: Mesh | None, names: Sequence[str], impl: str
-) -> int:
+def worlds_for(asked: int, catalogue: Catalogue, bucket: Bucket, chunk: int, mesh: Mesh | None, names: Sequence[str], impl: str) -> int:
     """``asked``, or where that is 0 the number that this device was found to be best with, tried out at the first time.
 
     Args:

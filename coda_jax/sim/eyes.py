@@ -28,8 +28,8 @@ class Renderer(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Batched:
-    """Renderer by ``frames`` (raycast.frames or warp_render.frames), of ``states`` together, so that any number of them needs one executable
-    a camera."""
+    """Renderer by ``frames`` (raycast.frames or warp_render.frames), of ``states`` together: any number of them needs one executable a
+    camera."""
 
     frames: Callable[..., Frames]
     states: int

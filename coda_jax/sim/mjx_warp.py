@@ -12,20 +12,22 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import mujoco
 import numpy as np
 from mujoco import mjx
 
-from coda_jax.sim import mjx_model
+from coda_jax.sim import mjx_model, poses
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import HIDDEN_GROUP, CompiledScene
 from coda_jax.sim.mjx_buckets import MJX_BUCKETS
 from coda_jax.types import Array
 
 _ROWS = 6  # of the constraint Jacobian for a contact with a pyramid of condim 4
+_START = ("geom_xpos", "geom_xmat")  # what a scene brings for mjx.Data; all else is for mjx.Model
 _ABSENT = ("dof_M0",)  # of the stacked fields, beside those of ``stat``: warp computes them anew or shares them
 
 
-@functools.partial(jax.tree_util.register_dataclass, data_fields=["time", "qpos", "qvel", "ctrl", "qacc_warmstart", "touching", "full"], meta_fields=[])
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Physics:
     """``b`` worlds: what the next step reads (mjx_state.py), touching: [b, owners, owners] bool, and full: [b] bool, whether contacts or
@@ -65,19 +67,31 @@ def placed(bucket: Bucket, owners: int, qpos: Array, ctrl: Array) -> Physics:
 
 
 def fields_of(scene: CompiledScene, fields: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """mjx_model.scene_fields as warp needs them: true bounding radii, which decide what it tests, and boxes around empty geoms."""
+    """mjx_model.scene_fields as warp needs them: true bounding radii, which decide what it tests, boxes around empty geoms, and where the
+    geoms are at first (``_START``): warp never moves those that do not move."""
     model, empty = scene.model, scene.model.geom_group == HIDDEN_GROUP
     radius, box = np.array(model.geom_rbound, np.float32), fields["geom_aabb"].copy()
     radius[empty] = np.linalg.norm(mjx_model.EMPTY_SIZE_M)
     box[empty] = (0.0, 0.0, 0.0, *mjx_model.EMPTY_SIZE_M)
+    data = mujoco.MjData(model)
+    data.qpos[:] = scene.qpos
+    mujoco.mj_kinematics(model, data)
+    bodies = data.xpos[None], data.xquat[None], model.geom_bodyid[None]
+    place, rotation = poses.attached(*bodies, fields["geom_pos"][None], fields["geom_quat"][None])
     kept = {name: v for name, v in fields.items() if not name.startswith("stat.") and name not in _ABSENT}
-    return kept | {"geom_rbound": radius, "geom_aabb": box.reshape(-1, 2, 3)}
+    start = dict(zip(_START, (place[0].astype(np.float32), rotation[0].astype(np.float32)), strict=True))
+    return kept | {"geom_rbound": radius, "geom_aabb": box.reshape(-1, 2, 3)} | start
 
 
 def control_step(bucket: Bucket, model: Any, owner: Array, fields: dict[str, Array], physics: Physics, ramp: Array) -> Physics:
     """Physics steps of every world under the commands ``ramp`` [s, b, u]; contacts are those of the last pose."""
+    from mujoco.mjx.warp.collision_driver import collision  # mjx.collision knows the implementation jax alone
+
     blank = _blank(bucket, len(physics.qpos))
-    carried = {name: getattr(physics, name) for name in ("time", "qpos", "qvel", "qacc_warmstart")}
+    carried = {name: getattr(physics, name) for name in ("time", "qpos", "qvel", "qacc_warmstart")} | {
+        name: fields[name] for name in _START
+    }
+    fields = {name: values for name, values in fields.items() if name not in _START}
 
     def first(fields, carried, ctrl):
         return mjx.step(model.tree_replace(fields), blank.replace(ctrl=ctrl, **carried))
@@ -87,7 +101,7 @@ def control_step(bucket: Bucket, model: Any, owner: Array, fields: dict[str, Arr
 
     def renewed(fields, data):
         own = model.tree_replace(fields)
-        return mjx.collision(own, mjx.kinematics(own, data))
+        return collision(own, mjx.kinematics(own, data))
 
     def substep(carry, ctrl):
         data, full = carry

@@ -2,7 +2,7 @@
 
 MJX's renderer takes one kind for each geom of all worlds, where scenes of a bucket differ. So what it is given is a stage of its own, as
 many geoms of each kind as a scene of the bucket could have, and scenes only fill in sizes, places and colours: no physics is stepped for a
-picture, and no scene builds anything. Light and colours are those of sim/shading.py; the table's squares and the sky are painted afterwards.
+picture, and no scene builds anything. Light and colours are those of sim/shading.py; table squares and sky are painted afterwards.
 """
 
 from __future__ import annotations

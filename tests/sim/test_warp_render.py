@@ -47,9 +47,11 @@ def inside(segmentation):
 @pytest.mark.slow
 @pytest.mark.parametrize("camera", OBSERVED, ids=["front", "wrist"])
 def test_depth_and_segmentation_are_those_of_the_others(scenes, states, camera):
-    models, size = [s.model for s in scenes], {"height": HEIGHT, "width": WIDTH}
-    ours = warp_render.frames(models, states, camera, **size)
-    for theirs in (raycast.frames(models, states, camera, **size), render.frames(models, states, camera, samples=1, **size)):
+    models = [s.model for s in scenes]
+    ours = warp_render.frames(models, states, camera, height=HEIGHT, width=WIDTH)
+    jaxs = raycast.frames(models, states, camera, height=HEIGHT, width=WIDTH)
+    mujocos = render.frames(models, states, camera, height=HEIGHT, width=WIDTH, samples=1)
+    for theirs in (jaxs, mujocos):
         same = inside(theirs.segmentation)
         assert same.mean() > 0.5
         np.testing.assert_array_equal(ours.segmentation[same], theirs.segmentation[same])
