@@ -323,7 +323,8 @@ class MjxSimulator:
         home = jnp.asarray(PANDA.home_command, jnp.float32)
         spread: Any = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (worlds, *leaf.shape)), blank.replace(ctrl=home))
         if impl == "warp":
-            shared, spread = mjx_warp.shared(self.bucket), mjx_warp.placed(self.bucket, _OTHER + 1, spread.qpos, spread.ctrl)
+            self._one, shared = mjx_warp.blank(self.bucket, 1), mjx_warp.shared(self.bucket)
+            spread = mjx_warp.placed(self.bucket, _OTHER + 1, spread.qpos, spread.ctrl)
         self.fixed = jax.device_put((shared, jnp.asarray(_geom_owner(model))), self.everywhere)
         self.blank = jax.device_put(spread, self.by_world)
         zero = np.zeros(worlds, np.int32)

@@ -52,7 +52,7 @@ def shared(bucket: Bucket) -> Any:
 
 
 @functools.cache
-def _blank(bucket: Bucket, worlds: int) -> Any:
+def blank(bucket: Bucket, worlds: int) -> Any:
     """Data of one world with the pool of ``worlds``; numpy arrays, so that traces may share it."""
     model, contacts = mjx_model.frame(bucket), MJX_BUCKETS[bucket].contacts
     with jax.ensure_compile_time_eval():
@@ -87,14 +87,14 @@ def control_step(bucket: Bucket, model: Any, owner: Array, fields: dict[str, Arr
     """Physics steps of every world under the commands ``ramp`` [s, b, u]; contacts are those of the last pose."""
     from mujoco.mjx.warp.collision_driver import collision  # mjx.collision knows the implementation jax alone
 
-    blank = _blank(bucket, len(physics.qpos))
+    unset = blank(bucket, len(physics.qpos))
     carried = {name: getattr(physics, name) for name in ("time", "qpos", "qvel", "qacc_warmstart")} | {
         name: fields[name] for name in _START
     }
     fields = {name: values for name, values in fields.items() if name not in _START}
 
     def first(fields, carried, ctrl):
-        return mjx.step(model.tree_replace(fields), blank.replace(ctrl=ctrl, **carried))
+        return mjx.step(model.tree_replace(fields), unset.replace(ctrl=ctrl, **carried))
 
     def later(fields, data, ctrl):
         return mjx.step(model.tree_replace(fields), data.replace(ctrl=ctrl))
