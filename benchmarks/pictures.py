@@ -19,7 +19,7 @@ from coda_jax import runtime
 from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.generate import sample_spec
-from coda_jax.sim import raycast, render, warp_render
+from coda_jax.sim import raycast, render, warp_extra, warp_render
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.cameras import OBSERVED, Camera
 from coda_jax.sim.compile import CompiledScene, compile_scene
@@ -70,7 +70,7 @@ def measure(states: int) -> None:
             def warp(camera: Camera = camera, size: int = size) -> Frames:
                 return warp_render.frames(models, qpos, camera, height=size, width=size)
 
-            chosen = [("native", native), ("jax", ours)] + [("warp", warp)] * warp_render.installed()
+            chosen = [("native", native), ("jax", ours)] + [("warp", warp)] * warp_extra.installed()
             for renderer, draw in chosen:
                 first, cpu, clock = rates(draw, states)
                 print(f"{renderer:7} {name} {size}x{size}: {cpu:7.0f} per CPU-s, {clock:7.0f} per s; first call {first:.1f} s", flush=True)

@@ -31,7 +31,7 @@ from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.suites import SuiteError
-from coda_jax.sim import mjx_buckets, raycast, warp_render
+from coda_jax.sim import mjx_buckets, raycast, warp_extra, warp_render
 from coda_jax.sim.bucket import Bucket, smallest
 from coda_jax.sim.compile import SceneError, bucket_of
 from coda_jax.sim.demonstrate import NoiseSettings
@@ -72,7 +72,7 @@ def renderer_name(config: settings.Config) -> str:
         return config.pixels.renderer
     if jax.default_backend() == "cpu":
         return "native"
-    return "warp" if warp_render.installed() and on_nvidia() else "jax"
+    return "warp" if warp_extra.installed() and on_nvidia() else "jax"
 
 
 def renderer_of(config: settings.Config) -> Renderer:
@@ -226,7 +226,7 @@ def mjx_impl(config: settings.Config) -> str:
     """ "jax" or "warp": what ``sim.mjx_impl`` stands for on this machine."""
     if config.sim.mjx_impl != "auto":
         return config.sim.mjx_impl
-    return "warp" if warp_render.installed() and jax.local_device_count() == 1 and on_nvidia() else "jax"
+    return "warp" if warp_extra.installed() and jax.local_device_count() == 1 and on_nvidia() else "jax"
 
 
 def simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket) -> Simulator:

@@ -309,6 +309,7 @@ class MjxSimulator:
     Raises:
       SceneError: no declared bucket takes them.
       ValueError: W does not divide by the mesh's devices.
+      WarpMissingError: impl is warp, and it is not installed.
     """
 
     def __init__(self, catalogue: Catalogue, bucket: Bucket, worlds: int, chunk: int, mesh: Mesh | None = None, impl: str = "jax") -> None:
@@ -323,7 +324,7 @@ class MjxSimulator:
         home = jnp.asarray(PANDA.home_command, jnp.float32)
         spread: Any = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (worlds, *leaf.shape)), blank.replace(ctrl=home))
         if impl == "warp":
-            self._one, shared = mjx_warp.blank(self.bucket, 1), mjx_warp.shared(self.bucket)
+            shared, self._one = mjx_warp.shared(self.bucket), mjx_warp.blank(self.bucket, 1)
             spread = mjx_warp.placed(self.bucket, _OTHER + 1, spread.qpos, spread.ctrl)
         self.fixed = jax.device_put((shared, jnp.asarray(_geom_owner(model))), self.everywhere)
         self.blank = jax.device_put(spread, self.by_world)

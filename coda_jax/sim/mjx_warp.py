@@ -16,7 +16,7 @@ import mujoco
 import numpy as np
 from mujoco import mjx
 
-from coda_jax.sim import mjx_model, poses
+from coda_jax.sim import mjx_model, poses, warp_extra
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import HIDDEN_GROUP, CompiledScene
 from coda_jax.sim.mjx_buckets import MJX_BUCKETS
@@ -47,7 +47,12 @@ class Physics:
 
 @functools.cache
 def shared(bucket: Bucket) -> Any:
-    """The bucket's model on the device."""
+    """The bucket's model on the device.
+
+    Raises:
+      WarpMissingError: warp is not installed.
+    """
+    warp_extra.require("set sim.mjx_impl to jax")
     return mjx.put_model(mjx_model.frame(bucket), impl="warp")
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ import mujoco
 import numpy as np
 from mujoco import mjx
 
-from coda_jax.sim import primitives, raycast
+from coda_jax.sim import primitives, raycast, warp_extra
 from coda_jax.sim.cameras import FRONT, Camera, pixel_rays
 from coda_jax.sim.frames import BACKGROUND, Frames
 from coda_jax.sim.shading import AMBIENT, DIFFUSE, FAR_M, IN_SHADOW, SUN, sky, table_pattern
@@ -52,15 +51,6 @@ class _Plan:
     place: np.ndarray = dataclasses.field(compare=False)
 
 
-class WarpMissingError(ImportError):
-    """NVIDIA's warp is not installed; the message names the extra of setup.py that brings it."""
-
-
-def installed() -> bool:
-    """Whether the extra ``warp`` is there. Imports nothing of it."""
-    return importlib.util.find_spec("warp") is not None
-
-
 def frames(models: Sequence[mujoco.MjModel], qpos: np.ndarray, camera: Camera = FRONT, *, height: int = 224, width: int = 224) -> Frames:
     """Colours, depth and segmentation of the states ``qpos`` [n, q], one model of a bucket for each; as raycast.frames.
 
@@ -68,8 +58,7 @@ def frames(models: Sequence[mujoco.MjModel], qpos: np.ndarray, camera: Camera = 
       WarpMissingError: warp is not installed.
       ValueError: a visible geom is no primitive, another number of models than states, or the camera's body does not exist.
     """
-    if not installed():
-        raise WarpMissingError("NVIDIA's warp is not installed: pip install 'coda-jax[warp]', or use the renderer native or jax")
+    warp_extra.require("set pixels.renderer to native or jax")
     if len(models) != len(qpos) or not len(models):
         raise ValueError(f"{len(models)} models for {len(qpos)} states: give one for each of at least one state")
     scene = raycast.drawn(models)

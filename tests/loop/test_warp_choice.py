@@ -7,7 +7,7 @@ from coda_jax import combinations
 from coda_jax.config import default, validate
 from coda_jax.loop import parts
 from coda_jax.runtime import InputError
-from coda_jax.sim import raycast, warp_render
+from coda_jax.sim import raycast, warp_extra, warp_render
 from coda_jax.sim.eyes import Batched
 from coda_jax.sim.render import NativeRenderer
 
@@ -25,7 +25,7 @@ from coda_jax.sim.render import NativeRenderer
 def test_auto(monkeypatch, platform, nvidia, installed, draws, steps):
     monkeypatch.setattr(jax, "default_backend", lambda: platform)
     monkeypatch.setattr(parts, "on_nvidia", lambda: nvidia)
-    monkeypatch.setattr(warp_render, "installed", lambda: installed)
+    monkeypatch.setattr(warp_extra, "installed", lambda: installed)
     assert (parts.renderer_name(default()), parts.mjx_impl(default())) == (draws, steps)
 
 

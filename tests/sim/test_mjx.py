@@ -13,7 +13,7 @@ from coda_jax.programs.expressions import Expr
 from coda_jax.programs.verifier import nu
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import AttributeFactor, ObjectAttributes, Placement, Role, SceneSpec, SpatialFactor, TaskFactor
-from coda_jax.sim import mjx_model, warp_render
+from coda_jax.sim import mjx_model, warp_extra
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import SceneError
 from coda_jax.sim.mjx import MjxSimulator
@@ -53,7 +53,7 @@ EPISODES = (
 
 
 # warp's kernels take minutes to build, once on a machine
-WARP = pytest.param("warp", marks=[pytest.mark.slow, pytest.mark.skipif(not warp_render.installed(), reason="needs the extra warp")])
+WARP = pytest.param("warp", marks=[pytest.mark.slow, pytest.mark.skipif(not warp_extra.installed(), reason="needs the extra warp")])
 
 
 @pytest.fixture(scope="module", params=["jax", WARP])

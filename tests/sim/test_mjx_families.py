@@ -10,7 +10,7 @@ from coda_jax.loop import parts
 from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.generate import sample_spec
-from coda_jax.sim import mjx_model, warp_render
+from coda_jax.sim import mjx_model, warp_extra
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import bucket_of
 from coda_jax.sim.demonstrate import demonstrate
@@ -25,7 +25,7 @@ WORLDS = 4
 CATALOGUE = Catalogue.all()
 
 
-WARP = pytest.param("warp", marks=pytest.mark.skipif(not warp_render.installed(), reason="needs the extra warp"))
+WARP = pytest.param("warp", marks=pytest.mark.skipif(not warp_extra.installed(), reason="needs the extra warp"))
 
 
 @pytest.mark.parametrize("impl", ["jax", WARP])

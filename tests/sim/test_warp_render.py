@@ -5,7 +5,7 @@ import pytest
 
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.generate import sample_spec
-from coda_jax.sim import raycast, render, warp_render
+from coda_jax.sim import raycast, render, warp_extra, warp_render
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.cameras import FRONT, OBSERVED, WRIST
 from coda_jax.sim.compile import compile_scene
@@ -15,7 +15,7 @@ from coda_jax.types import TABLE
 
 HEIGHT, WIDTH = 40, 56
 BUCKET = Bucket(6, 6, True)
-needs_warp = pytest.mark.skipif(not warp_render.installed(), reason="needs the extra warp")
+needs_warp = pytest.mark.skipif(not warp_extra.installed(), reason="needs the extra warp")
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +75,6 @@ def test_any_scenes_of_a_bucket_share_a_stage(scenes, states):
 
 
 def test_without_warp_the_extra_is_named(scenes, states, monkeypatch):
-    monkeypatch.setattr(warp_render, "installed", lambda: False)
-    with pytest.raises(warp_render.WarpMissingError, match="pip install 'coda-jax\\[warp\\]'"):
+    monkeypatch.setattr(warp_extra, "installed", lambda: False)
+    with pytest.raises(warp_extra.WarpMissingError, match="pip install 'coda-jax\\[warp\\]'"):
         warp_render.frames([scenes[0].model], states[:1])
