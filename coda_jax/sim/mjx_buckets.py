@@ -35,12 +35,12 @@ class Limits:
 
 MJX_BUCKETS: dict[Bucket, Limits] = {
     Bucket(2, 2): Limits(_SMALL, pairs=16, contacts=32),
-    Bucket(2, 7): Limits(_WHOLE, pairs=32, contacts=48),
-    Bucket(4, 7): Limits(_WHOLE, pairs=64, contacts=64),
-    Bucket(6, 7): Limits(_WHOLE, pairs=64, contacts=96),
-    Bucket(2, 7, True): Limits(_WHOLE, pairs=32, contacts=48),
-    Bucket(4, 7, True): Limits(_WHOLE, pairs=32, contacts=72),
-    Bucket(6, 7, True): Limits(_WHOLE, pairs=64, contacts=96),
+    Bucket(2, 7): Limits(_WHOLE, pairs=48, contacts=80),
+    Bucket(4, 7): Limits(_WHOLE, pairs=80, contacts=112),
+    Bucket(6, 7): Limits(_WHOLE, pairs=80, contacts=144),
+    Bucket(2, 7, True): Limits(_WHOLE, pairs=48, contacts=80),
+    Bucket(4, 7, True): Limits(_WHOLE, pairs=48, contacts=112),
+    Bucket(6, 7, True): Limits(_WHOLE, pairs=80, contacts=144),
 }
 
 

@@ -40,7 +40,7 @@ def decide(params, obs, keys):
     return jnp.where((obs.pos[:, 0, 0] > edge_m)[:, None, None], jnp.nan, chunk)  # a policy that breaks beyond an edge
 
 
-POLICY = InScan(decide, jnp.array([0.2, 9.0]))
+POLICY = InScan(decide, np.array([0.2, 9.0], np.float32))
 
 
 def embed(sentences) -> np.ndarray:
@@ -100,7 +100,9 @@ def test_alone_or_among_others_to_the_bit_and_without_a_compilation(episodes):
         again = results(sim, episodes, POLICY)
     assert again.keys() == together.keys()
     alone = results(sim, episodes[4:5], POLICY)[episodes[4].key]
-    other = results(sim, [dataclasses.replace(scene((0.47, 0.12)), key=(9, 9), horizon=6)], InScan(decide, jnp.array([0.4, 9.0])))
+    other = results(
+        sim, [dataclasses.replace(scene((0.47, 0.12)), key=(9, 9), horizon=6)], InScan(decide, np.array([0.4, 9.0], np.float32))
+    )
     assert runtime.compile_count() == before, "new scenes, fewer of them, or other parameters compiled"
     assert other[(9, 9)].steps == 6
     for field in ("predicates", "qpos", "actions", "chunks"):
@@ -111,7 +113,7 @@ def test_a_broken_world_is_counted_and_its_place_is_sound_again(episodes):
     sim = MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED)
     broken = dataclasses.replace(scene((0.6, 0.05)), horizon=9, key=(8, 1))
     others = [dataclasses.replace(episodes[0], key=(20 + i, 0), horizon=13) for i in range(4)]
-    found = results(sim, [broken, *others], InScan(decide, jnp.array([0.0, 0.57])))
+    found = results(sim, [broken, *others], InScan(decide, np.array([0.0, 0.57], np.float32)))
     assert found[(8, 1)].health == HEALTH_NAN and not found[(8, 1)].success and found[(8, 1)].steps == 1
     for number in range(4):  # the last of them ran where the broken one had been
         assert found[(20 + number, 0)].health == 0

@@ -1,6 +1,7 @@
 """A sweep of kept checkpoints: the cells are what each checkpoint does alone, and a stopped sweep goes on."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -105,7 +106,9 @@ def test_a_second_start_does_what_is_missing(config, copy, capsys):
     sweep.run(config, copy, (), dry_run=True)
     assert "12 cells, 10 done already, 6 rollouts to do" in capsys.readouterr().out
     sweep.run(config, copy, (), dry_run=False)
-    again = [line.replace(b'"run":"copy"', b'"run":"whole0"') for line in path.read_bytes().splitlines(keepends=True)]
+    named = re.search(rb'"run":"\w+"', lines[0])
+    assert named is not None
+    again = [line.replace(b'"run":"copy"', named[0]) for line in path.read_bytes().splitlines(keepends=True)]
     assert sorted(again) == sorted(lines)
     path.write_bytes(b'{"run": "x"}\n' + b"".join(lines))
     with pytest.raises(InputError, match=r"cells\.jsonl:1 is no cell of a sweep"):
