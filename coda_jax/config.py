@@ -53,7 +53,7 @@ def default(preset: str = "cpu") -> Config:
             "sim": {
                 "backend": "auto",  # auto, native or mjx; auto takes native on a CPU
                 "worlds": 64,  # native: worlds stepped together
-                "mjx_impl": "auto",  # of MJX: jax or warp; auto: warp where it is installed on one NVIDIA device, jax elsewhere
+                "mjx_impl": "jax",  # of MJX: jax, or warp, whose worlds share one pool of contacts (docs/mjx.md)
                 "mjx_worlds": 0,  # mjx: worlds over all devices; 0 for the number that this device was once found to step best
                 "threads": 0,  # native: threads of the physics pool, 0 for one per core
             },
@@ -482,7 +482,7 @@ ONE_OF: dict[str, tuple[str, ...]] = {
     "potential.signal": ("diagnosed", "task_text", "free_form", "sparse"),
     "schedule.kind": ("adaptive", "fixed"),
     "sim.backend": ("auto", "native", "mjx"),
-    "sim.mjx_impl": ("auto", "jax", "warp"),
+    "sim.mjx_impl": ("jax", "warp"),
     "obs": ("state", "pixels"),
     "pixels.renderer": ("auto", "native", "jax", "warp"),
     "evaluate.split": ("validation", "test"),

@@ -222,13 +222,6 @@ def backend(config: settings.Config, bucket: Bucket) -> str:
     return "mjx" if fast else "native"
 
 
-def mjx_impl(config: settings.Config) -> str:
-    """ "jax" or "warp": what ``sim.mjx_impl`` stands for on this machine."""
-    if config.sim.mjx_impl != "auto":
-        return config.sim.mjx_impl
-    return "warp" if warp_extra.installed() and jax.local_device_count() == 1 and on_nvidia() else "jax"
-
-
 def simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket) -> Simulator:
     """The backend for closed-loop rollouts of ``evaluate.executed`` steps a decision, with eyes for a policy of pictures.
 
@@ -247,7 +240,7 @@ def _backend_simulator(config: settings.Config, catalogue: Catalogue, bucket: Bu
     from coda_jax.sim.mjx import MjxSimulator
 
     mesh, chunk = mjx_worlds.devices_mesh(), config.evaluate.executed
-    impl = mjx_impl(config)
+    impl = config.sim.mjx_impl
     try:
         worlds = mjx_worlds.worlds_for(config.sim.mjx_worlds, catalogue, bucket, chunk, mesh, settings.families(config), impl)
     except ValueError as error:

@@ -214,6 +214,7 @@ def _native_qpos(bucket: Bucket, qpos: Array) -> Array:
 def _health(bucket: Bucket, fields: dict[str, Array], data: Any) -> Array:
     finite = jnp.all(jnp.isfinite(data.qpos), 1) & jnp.all(jnp.isfinite(data.qvel), 1)
     if isinstance(data, mjx_warp.Physics):
+        finite &= jnp.all(jnp.isfinite(data.ctrl), 1)  # warp limits a command that is no number, and goes on
         lost = data.full
     else:
         full = jnp.all(data._impl.contact.dist < 0, 1)  # every slot taken: shallower contacts may have been dropped

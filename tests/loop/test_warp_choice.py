@@ -1,4 +1,4 @@
-"""When warp draws and steps: where it is installed on an NVIDIA device, or where it is asked for."""
+"""When warp draws: where it is installed on an NVIDIA device, or where it is asked for."""
 
 import jax
 import pytest
@@ -13,27 +13,27 @@ from coda_jax.sim.render import NativeRenderer
 
 
 @pytest.mark.parametrize(
-    ("platform", "nvidia", "installed", "draws", "steps"),
+    ("platform", "nvidia", "installed", "draws"),
     [
-        ("cpu", False, True, "native", "jax"),
-        ("gpu", True, True, "warp", "warp"),
-        ("gpu", True, False, "jax", "jax"),
-        ("gpu", False, True, "jax", "jax"),
-        ("tpu", False, True, "jax", "jax"),
+        ("cpu", False, True, "native"),
+        ("gpu", True, True, "warp"),
+        ("gpu", True, False, "jax"),
+        ("gpu", False, True, "jax"),
+        ("tpu", False, True, "jax"),
     ],
 )
-def test_auto(monkeypatch, platform, nvidia, installed, draws, steps):
+def test_auto(monkeypatch, platform, nvidia, installed, draws):
     monkeypatch.setattr(jax, "default_backend", lambda: platform)
     monkeypatch.setattr(parts, "on_nvidia", lambda: nvidia)
     monkeypatch.setattr(warp_extra, "installed", lambda: installed)
-    assert (parts.renderer_name(default()), parts.mjx_impl(default())) == (draws, steps)
+    assert parts.renderer_name(default()) == draws
 
 
 def test_what_is_asked_for_is_taken():
     config = default()
     for name, frames in (("jax", raycast.frames), ("warp", warp_render.frames)):
-        config.pixels.renderer = config.sim.mjx_impl = name
-        assert parts.renderer_of(config) == Batched(frames, config.sim.worlds) and parts.mjx_impl(config) == name
+        config.pixels.renderer = name
+        assert parts.renderer_of(config) == Batched(frames, config.sim.worlds)
     config.pixels.renderer = "native"
     assert parts.renderer_of(config) == NativeRenderer(config.sim.threads)
 
