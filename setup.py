@@ -8,6 +8,7 @@ ROOT = Path(__file__).parent
 
 MESH = ["coacd>=1.0.7,<2", "trimesh>=4.5,<6"]  # own assets from OBJ and GLB files
 GYM = ["gymnasium>=1.1,<2"]  # coda_jax.doors.gym
+WARP = ["mujoco-mjx[warp]>=3.17,<4"]  # NVIDIA warp, in the version that MJX names
 VIDEO = ["imageio-ffmpeg>=0.6"]  # videos as .mp4
 
 TEST = [
@@ -81,6 +82,7 @@ setup(
         "mesh": MESH,
         "video": VIDEO,
         "gym": GYM,
+        "warp": WARP,
         "bench": ["torch==2.13.0"],  # the peer of benchmarks/learning; nothing else reads it
         "test": TEST,
     },

@@ -1,8 +1,8 @@
 """Pictures per second of the renderers, and a sheet of what they draw: ``python -m benchmarks.pictures --sheet=docs/pictures.webp``.
 
 Every figure is of one process: pictures (one camera, one state) per second of CPU time and of the clock, at 64x64 and 224x224, from the
-front and the wrist, of a mixed batch of training scenes; compilation apart. Whether the two renderers agree is tested in
-tests/sim/test_raycast.py.
+front and the wrist, of a mixed batch of training scenes; compilation apart; warp's where it is installed. Whether they agree is tested in
+tests/sim/test_raycast.py and test_warp_render.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from coda_jax import runtime
 from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.generate import sample_spec
-from coda_jax.sim import raycast, render
+from coda_jax.sim import raycast, render, warp_extra, warp_render
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.cameras import OBSERVED, Camera
 from coda_jax.sim.compile import CompiledScene, compile_scene
@@ -67,7 +67,11 @@ def measure(states: int) -> None:
             def ours(camera: Camera = camera, size: int = size) -> Frames:
                 return raycast.frames(models, qpos, camera, height=size, width=size)
 
-            for renderer, draw in (("native", native), ("jax", ours)):
+            def warp(camera: Camera = camera, size: int = size) -> Frames:
+                return warp_render.frames(models, qpos, camera, height=size, width=size)
+
+            chosen = [("native", native), ("jax", ours)] + [("warp", warp)] * warp_extra.installed()
+            for renderer, draw in chosen:
                 first, cpu, clock = rates(draw, states)
                 print(f"{renderer:7} {name} {size}x{size}: {cpu:7.0f} per CPU-s, {clock:7.0f} per s; first call {first:.1f} s", flush=True)
 

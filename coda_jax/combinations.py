@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from coda_jax.runtime import InputError
+from coda_jax.runtime import InputError, package_version
 
 SIGNALS_WITH_STAGES = ("diagnosed", "task_text")
 MAX_STAGES = 4  # of one training program
@@ -37,11 +37,19 @@ def check(config: Any, trains: bool) -> None:
         raise InputError(f"config.clone.warmup is {config.clone.warmup}; it must be below config.clone.steps ({config.clone.steps})")
     if config.obs == "pixels":
         _check_pixels(config)
+    _check_warp(config)
     _check_rounds(config)
     if config.rounds.count and config.awr.improve != "filtered" and (trains or config.actor.evaluate != "policy"):
         _check_read(config, trains)
     _check_critic(config)
     _check_improvement(config)
+
+
+def _check_warp(config: Any) -> None:
+    wanted = {"pixels.renderer": config.pixels.renderer, "sim.mjx_impl": config.sim.mjx_impl}
+    for name in [name for name, value in wanted.items() if value == "warp"]:
+        if package_version("warp-lang") is None:
+            raise InputError(f"config.{name} is \"warp\", which is not installed: pip install 'coda-jax[warp]', or set it to jax")
 
 
 def _check_pixels(config: Any) -> None:

@@ -53,6 +53,7 @@ def default(preset: str = "cpu") -> Config:
             "sim": {
                 "backend": "auto",  # auto, native or mjx; auto takes native on a CPU
                 "worlds": 64,  # native: worlds stepped together
+                "mjx_impl": "jax",  # of MJX: jax, or warp, whose worlds share one pool of contacts (docs/mjx.md)
                 "mjx_worlds": 0,  # mjx: worlds over all devices; 0 for the number that this device was once found to step best
                 "threads": 0,  # native: threads of the physics pool, 0 for one per core
             },
@@ -60,7 +61,7 @@ def default(preset: str = "cpu") -> Config:
             "pixels": {  # of a policy of pictures
                 "height": 64,  # of a picture
                 "width": 64,
-                "renderer": "auto",  # auto: native on a CPU, jax elsewhere
+                "renderer": "auto",  # native, jax or warp; auto: native on a CPU, warp on NVIDIA where it is installed, jax elsewhere
                 "every": 2,  # control steps between the drawn states of a demonstration
                 "disk_gb": 4.0,  # most that the drawn demonstrations may take
                 "patch": 4,  # side of a cell, pixels
@@ -481,8 +482,9 @@ ONE_OF: dict[str, tuple[str, ...]] = {
     "potential.signal": ("diagnosed", "task_text", "free_form", "sparse"),
     "schedule.kind": ("adaptive", "fixed"),
     "sim.backend": ("auto", "native", "mjx"),
+    "sim.mjx_impl": ("jax", "warp"),
     "obs": ("state", "pixels"),
-    "pixels.renderer": ("auto", "native", "jax"),
+    "pixels.renderer": ("auto", "native", "jax", "warp"),
     "evaluate.split": ("validation", "test"),
     "evaluate.suites": SUITES,
 }

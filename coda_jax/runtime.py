@@ -162,6 +162,13 @@ def device_summary() -> str:
     return f"{len(devices)} {' and '.join(kinds)} device{plural}, {cores} cores, jax {jax.__version__}, mujoco {mujoco}"
 
 
+def on_nvidia() -> bool:
+    """Whether jax computes on an NVIDIA device. Imports jax."""
+    import jax
+
+    return "cuda" in jax.devices()[0].client.platform_version.lower()
+
+
 def check_stop() -> None:
     """Call right after a commit.
 

@@ -36,11 +36,11 @@ def devices_mesh() -> Mesh | None:
     return jax.make_mesh((n,), (DATA,), axis_types=(AxisType.Auto,), devices=jax.local_devices()) if n > 1 else None
 
 
-def worlds_for(asked: int, catalogue: Catalogue, bucket: Bucket, chunk: int, mesh: Mesh | None, names: Sequence[str]) -> int:
+def worlds_for(asked: int, catalogue: Catalogue, bucket: Bucket, chunk: int, mesh: Mesh | None, names: Sequence[str], impl: str) -> int:
     """``asked``, or where that is 0 the number that this device was found to be best with, tried out at the first time.
 
     Args:
-      names: families of which a scene is tried.
+      names: families of which a scene is tried. impl: of MJX, jax or warp.
 
     Raises:
       ValueError: ``asked`` does not divide by the devices.
@@ -54,13 +54,13 @@ def worlds_for(asked: int, catalogue: Catalogue, bucket: Bucket, chunk: int, mes
         return ON_CPU * n
     device = jax.local_devices()[0]
     known = runtime.versions()
-    key = f"{device.device_kind} x{n}, {bucket.name}, {chunk} steps, jax {known['jax']}, mjx {known.get('mujoco-mjx', '')}"
+    key = f"{device.device_kind} x{n}, {bucket.name}, {chunk} steps, {impl}, jax {known['jax']}, mjx {known.get('mujoco-mjx', '')}"
     path = runtime.cache_home() / "mjx_worlds.json"
     found = remembered(path, key)
     if found is None:
         print(f"trying how many worlds {device.device_kind} steps best, once (config.sim.mjx_worlds sets a number)", file=sys.stderr)
         episode = _scene(catalogue, bucket, names)
-        found, measured = best_worlds(lambda w: _rate(catalogue, bucket, w, chunk, mesh, episode), [n * c for c in CANDIDATES])
+        found, measured = best_worlds(lambda w: _rate(catalogue, bucket, w, chunk, mesh, episode, impl), [n * c for c in CANDIDATES])
         rates = ", ".join(f"{worlds:,}: {rate:,.0f}" for worlds, rate in measured.items())
         print(f"control steps/s by worlds: {rates}; taking {found:,}", file=sys.stderr)
         remember(path, key, found)
@@ -79,7 +79,7 @@ def _scene(catalogue: Catalogue, bucket: Bucket, names: Sequence[str]) -> Episod
     raise ValueError(f"none of {_SCENES} scenes of {', '.join(names)} fits bucket {bucket.name}: set config.sim.mjx_worlds")
 
 
-def _rate(catalogue: Catalogue, bucket: Bucket, worlds: int, chunk: int, mesh: Mesh | None, episode: Episode) -> float:
+def _rate(catalogue: Catalogue, bucket: Bucket, worlds: int, chunk: int, mesh: Mesh | None, episode: Episode, impl: str) -> float:
     """Control steps a second of all worlds, in copies of one scene under small random actions.
 
     Raises:
@@ -87,7 +87,7 @@ def _rate(catalogue: Catalogue, bucket: Bucket, worlds: int, chunk: int, mesh: M
     """
     from coda_jax.sim.mjx import MjxSimulator
 
-    sim = MjxSimulator(catalogue, bucket, worlds, chunk, mesh)
+    sim = MjxSimulator(catalogue, bucket, worlds, chunk, mesh, impl)
     limit = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
     peak = sim.size(episode).peak_bytes(worlds) / (1 if mesh is None else mesh.shape[DATA])
     if limit is not None and peak > _MEMORY_SHARE * limit:

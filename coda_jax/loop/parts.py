@@ -25,22 +25,21 @@ from coda_jax.learning.steps import Training
 from coda_jax.loop import mjx_worlds
 from coda_jax.loop.checkpoint import CheckpointError
 from coda_jax.programs.limits import Limits
-from coda_jax.runtime import InputError, cache_home
+from coda_jax.runtime import InputError, cache_home, on_nvidia
 from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.suites import SuiteError
-from coda_jax.sim import mjx_buckets
+from coda_jax.sim import mjx_buckets, raycast, warp_extra, warp_render
 from coda_jax.sim.bucket import Bucket, smallest
 from coda_jax.sim.compile import SceneError, bucket_of
 from coda_jax.sim.demonstrate import NoiseSettings
-from coda_jax.sim.eyes import Eyes, Renderer
+from coda_jax.sim.eyes import Batched, Eyes, Renderer
 from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.own_robot import load
 from coda_jax.sim.own_robot.errors import RobotError
 from coda_jax.sim.panda import PANDA
 from coda_jax.sim.planner import PlannerSettings
-from coda_jax.sim.raycast import JaxRenderer
 from coda_jax.sim.render import NativeRenderer
 from coda_jax.sim.robot import Robot
 from coda_jax.sim.simulator import Simulator
@@ -67,17 +66,20 @@ def policy_of(config: settings.Config) -> FlowPolicy:
 
 
 def renderer_name(config: settings.Config) -> str:
-    """ "native" or "jax": what ``pixels.renderer`` stands for on this machine."""
+    """ "native", "jax" or "warp": what ``pixels.renderer`` stands for on this machine."""
     if config.pixels.renderer != "auto":
         return config.pixels.renderer
-    return "native" if jax.default_backend() == "cpu" else "jax"
+    if jax.default_backend() == "cpu":
+        return "native"
+    return "warp" if warp_extra.installed() and on_nvidia() else "jax"
 
 
 def renderer_of(config: settings.Config) -> Renderer:
     """Who draws what a policy of pictures sees."""
-    if renderer_name(config) == "jax":
-        return JaxRenderer(config.sim.worlds)
-    return NativeRenderer(config.sim.threads)
+    name = renderer_name(config)
+    if name == "native":
+        return NativeRenderer(config.sim.threads)
+    return Batched({"jax": raycast.frames, "warp": warp_render.frames}[name], config.sim.worlds)
 
 
 def training_of(config: settings.Config) -> Training:
@@ -219,11 +221,12 @@ def _backend_simulator(config: settings.Config, catalogue: Catalogue, bucket: Bu
     from coda_jax.sim.mjx import MjxSimulator
 
     mesh, chunk = mjx_worlds.devices_mesh(), config.evaluate.executed
+    impl = config.sim.mjx_impl
     try:
-        worlds = mjx_worlds.worlds_for(config.sim.mjx_worlds, catalogue, bucket, chunk, mesh, settings.families(config))
+        worlds = mjx_worlds.worlds_for(config.sim.mjx_worlds, catalogue, bucket, chunk, mesh, settings.families(config), impl)
     except ValueError as error:
         raise InputError(str(error)) from error
-    return MjxSimulator(catalogue, bucket, worlds, chunk, mesh)
+    return MjxSimulator(catalogue, bucket, worlds, chunk, mesh, impl)
 
 
 @contextlib.contextmanager

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.cameras import OBSERVED, Camera
 from coda_jax.sim.compile import CompiledScene, compile_scene
+from coda_jax.sim.frames import Frames
 from coda_jax.sim.robot import Robot
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
 from coda_jax.types import Array, ChunkTrace, SimState
@@ -22,6 +24,25 @@ class Renderer(Protocol):
     def __call__(self, scenes: Sequence[CompiledScene], qpos: np.ndarray, camera: Camera, height: int, width: int) -> np.ndarray:
         """[n, height, width, 3] uint8 of the states ``qpos`` [n, q] of ``scenes`` [n], all of one bucket."""
         ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Batched:
+    """Renderer by ``frames`` (raycast.frames or warp_render.frames), of ``states`` together: any number of them needs one executable a
+    camera."""
+
+    frames: Callable[..., Frames]
+    states: int
+
+    def __call__(self, scenes: Sequence[CompiledScene], qpos: np.ndarray, camera: Camera, height: int, width: int) -> np.ndarray:
+        out = np.empty((len(qpos), height, width, 3), np.uint8)
+        for first in range(0, len(qpos), self.states):
+            part = slice(first, first + self.states)
+            missing = self.states - len(qpos[part])
+            models = [s.model for s in scenes[part]] + [scenes[first].model] * missing
+            padded = np.concatenate([qpos[part], np.repeat(qpos[first : first + 1], missing, axis=0)])
+            out[part] = self.frames(models, padded, camera, height=height, width=width).rgb[: self.states - missing]
+        return out
 
 
 def observed(renderer: Renderer, scenes: Sequence[CompiledScene], qpos: np.ndarray, height: int, width: int) -> np.ndarray:

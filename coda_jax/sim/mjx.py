@@ -1,4 +1,4 @@
-"""The MJX backend (impl jax): ``W`` worlds of one declared bucket in one jitted scan, for accelerators and for checking the native one.
+"""The MJX backend: ``W`` worlds of one declared bucket in one jitted scan, for accelerators and for checking the native one.
 
 A scene is numbers in stacked leaves (mjx_model.py), so neither a new scene nor a refill compiles anything.
 """
@@ -21,7 +21,7 @@ from mujoco import mjx
 from coda_jax.programs import expressions
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim import joint as joints
-from coda_jax.sim import mjx_buckets, mjx_model, mjx_pairs
+from coda_jax.sim import mjx_buckets, mjx_model, mjx_pairs, mjx_warp
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import SceneError
 from coda_jax.sim.control import control_ramp
@@ -90,6 +90,8 @@ def _geom_owner(model: mujoco.MjModel) -> np.ndarray:
 
 def _touching(owner: Array, data: Any) -> Array:
     """[b, 13, 13] bool: which owners are in contact."""
+    if isinstance(data, mjx_warp.Physics):
+        return data.touching
     contact = data._impl.contact
     active = (contact.dist < 0)[..., None]
     first = jax.nn.one_hot(owner[contact.geom[..., 0]], _OTHER + 1) * active
@@ -172,9 +174,12 @@ def _view(bucket: Bucket, owner: Array, scenes: MjxScenes, data: Any, pos0: Arra
     )
 
 
-def _control_step(shared: Any, fields: dict[str, Array], data: Any, action: Array, hold: Array) -> Any:
+def _control_step(bucket: Bucket, fixed: tuple[Any, Array], fields: dict[str, Array], data: Any, action: Array, hold: Array) -> Any:
     """SUBSTEPS physics steps of every world under one action [b, 7], or under the present command where ``hold``."""
+    shared, owner = fixed
     ramp = jnp.where(hold, data.ctrl[:, None], control_ramp(PANDA, data.qpos[:, :_ARM], data.ctrl, action, jnp))
+    if isinstance(data, mjx_warp.Physics):
+        return mjx_warp.control_step(bucket, shared, owner, fields, data, jnp.swapaxes(ramp, 0, 1))
 
     def substep(data, ctrl):
         def one(fields, data, ctrl):
@@ -207,12 +212,15 @@ def _native_qpos(bucket: Bucket, qpos: Array) -> Array:
 
 
 def _health(bucket: Bucket, fields: dict[str, Array], data: Any) -> Array:
-    hidden = jax.vmap(functools.partial(mjx_pairs.hidden, bucket))(
-        data.geom_xpos, data.geom_xmat, fields["geom_size"], fields["geom_rbound"]
-    )
     finite = jnp.all(jnp.isfinite(data.qpos), 1) & jnp.all(jnp.isfinite(data.qvel), 1)
-    full = jnp.all(data._impl.contact.dist < 0, 1)  # every slot taken: shallower contacts may have been dropped
-    return jnp.where(finite, 0, HEALTH_NAN) | jnp.where(full | hidden, HEALTH_OVERFLOW, 0)
+    if isinstance(data, mjx_warp.Physics):
+        finite &= jnp.all(jnp.isfinite(data.ctrl), 1)  # warp limits a command that is no number, and goes on
+        lost = data.full
+    else:
+        full = jnp.all(data._impl.contact.dist < 0, 1)  # every slot taken: shallower contacts may have been dropped
+        hidden = jax.vmap(functools.partial(mjx_pairs.hidden, bucket))
+        lost = full | hidden(data.geom_xpos, data.geom_xmat, fields["geom_size"], fields["geom_rbound"])
+    return jnp.where(finite, 0, HEALTH_NAN) | jnp.where(lost, HEALTH_OVERFLOW, 0)
 
 
 def run_chunk(
@@ -230,7 +238,7 @@ def run_chunk(
 
     fixed: MjxSimulator.fixed. hold: a scalar; true settles instead: constant command, no early stop at nu.
     """
-    shared, owner = fixed
+    owner = fixed[1]
 
     def running(state: SimState, nu: Array) -> Array:
         return mask & (hold | (nu < 0.5)) & (state.view.control_step < horizon) & (state.health == 0)
@@ -238,7 +246,7 @@ def run_chunk(
     def step(carry, action):
         state, values = carry
         active = running(state, values[:, 0])
-        data = _select(active, _control_step(shared, scenes.fields, state.physics, action, hold), state.physics)
+        data = _select(active, _control_step(bucket, fixed, scenes.fields, state.physics, action, hold), state.physics)
         view = _view(bucket, owner, scenes, data, state.view.pos0, state.view.quat0, state.view.control_step + active)
         state = SimState(data, view, state.stage, state.health | jnp.where(active, _health(bucket, scenes.fields, data), 0))
         values = jnp.where(active[:, None], expressions.evaluate(table, view), values)
@@ -297,25 +305,29 @@ class MjxSimulator:
     Args:
       catalogue: assets by id. bucket: of the scenes; the simulator's own is the declared one that takes them (mjx_buckets.py). worlds: W
         and chunk: e, both fixed per executable; resets use the executable of chunks. mesh: devices over whose axis "data" the worlds are
-        spread; None for the first device alone.
+        spread; None for the first device alone. impl: jax, or NVIDIA's warp (mjx_warp.py), which needs the extra of that name.
 
     Raises:
       SceneError: no declared bucket takes them.
       ValueError: W does not divide by the mesh's devices.
+      WarpMissingError: impl is warp, and it is not installed.
     """
 
-    def __init__(self, catalogue: Catalogue, bucket: Bucket, worlds: int, chunk: int, mesh: Mesh | None = None) -> None:
+    def __init__(self, catalogue: Catalogue, bucket: Bucket, worlds: int, chunk: int, mesh: Mesh | None = None, impl: str = "jax") -> None:
         self.catalogue, self.bucket, self.worlds, self.chunk, self.mesh = catalogue, mjx_buckets.declared(bucket), worlds, chunk, mesh
         if mesh is not None and worlds % mesh.shape[DATA]:
             raise ValueError(f"{worlds} worlds on {mesh.shape[DATA]} devices: take a multiple of {mesh.shape[DATA]} worlds")
         device = SingleDeviceSharding(jax.local_devices()[0])
         self.by_world = device if mesh is None else NamedSharding(mesh, PartitionSpec(DATA))
         self.everywhere = device if mesh is None else NamedSharding(mesh, PartitionSpec())
-        model, shared = _shared(self.bucket)
-        self.fixed = jax.device_put((shared, jnp.asarray(_geom_owner(model))), self.everywhere)
+        self.impl, (model, shared) = impl, _shared(self.bucket)
         self._one = blank = mjx.make_data(model, impl="jax")
         home = jnp.asarray(PANDA.home_command, jnp.float32)
-        spread = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (worlds, *leaf.shape)), blank.replace(ctrl=home))
+        spread: Any = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (worlds, *leaf.shape)), blank.replace(ctrl=home))
+        if impl == "warp":
+            shared, self._one = mjx_warp.shared(self.bucket), mjx_warp.blank(self.bucket, 1)
+            spread = mjx_warp.placed(self.bucket, _OTHER + 1, spread.qpos, spread.ctrl)
+        self.fixed = jax.device_put((shared, jnp.asarray(_geom_owner(model))), self.everywhere)
         self.blank = jax.device_put(spread, self.by_world)
         zero = np.zeros(worlds, np.int32)
         self._zero, self._settling, self._everyone = self._put((zero, zero + SETTLE_STEPS, np.ones(worlds, bool)))
@@ -351,6 +363,8 @@ class MjxSimulator:
         for episode in episodes:
             if id(episode) not in built:
                 scene, fields, qpos = mjx_model.scene_fields(episode.spec, self.catalogue, self.bucket)
+                if self.impl == "warp":
+                    fields = mjx_warp.fields_of(scene, fields)
                 constants = {
                     "half_extent": scene.half_extent.astype(np.float32),
                     "cavity_pos": scene.cavity_pos.astype(np.float32),

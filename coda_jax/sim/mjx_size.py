@@ -44,5 +44,10 @@ def _bytes(tree: Any) -> int:
 
 
 def size_of(bucket: Bucket, data: Any, fields: dict[str, np.ndarray]) -> Size:
-    """Of a bucket whose mjx.Data for one world is ``data`` and whose scenes bring ``fields``."""
-    return Size(bucket, int(data._impl.contact.dist.shape[-1]), int(data._impl.efc_J.shape[-2]), _bytes(data), _bytes(fields))
+    """Of a bucket whose mjx.Data for one world, of either implementation, is ``data`` and whose scenes bring ``fields``."""
+    inside = data._impl
+    if data.impl.value == "warp":
+        contacts, rows = len(inside.contact__dist), int(inside.njmax)
+    else:
+        contacts, rows = int(inside.contact.dist.shape[-1]), int(inside.efc_J.shape[-2])
+    return Size(bucket, contacts, rows, _bytes(data), _bytes(fields))

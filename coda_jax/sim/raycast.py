@@ -6,7 +6,6 @@ kind there are is data, and so is where they are. Light and colours are those of
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import jax
@@ -16,7 +15,6 @@ import numpy as np
 
 from coda_jax.sim import poses, primitives
 from coda_jax.sim.cameras import FRONT, Camera, pixel_rays
-from coda_jax.sim.compile import CompiledScene
 from coda_jax.sim.frames import BACKGROUND, Frames, geom_labels
 from coda_jax.sim.shading import FAR_M, SUN, facing_sun, shade, sky
 from coda_jax.types import TABLE, Array, _pytree
@@ -90,30 +88,13 @@ def frames(models: Sequence[mujoco.MjModel], qpos: np.ndarray, camera: Camera = 
         raise ValueError(f"{len(models)} models for {len(qpos)} states: give one for each of at least one state")
     rays = pixel_rays(camera, height, width)
     along = rays @ camera.axes[2]
-    rgb, distance, label = cast(drawn(models), *_posed(models, qpos, camera), rays.astype(np.float32))
+    rgb, distance, label = cast(drawn(models), *posed(models, qpos, camera), rays.astype(np.float32))
     depth = np.where(label == BACKGROUND, FAR_M, np.asarray(distance) * along).astype(np.float32)
     shape = (len(qpos), height, width)
     return Frames(np.asarray(rgb).reshape(*shape, 3), depth.reshape(shape), np.asarray(label).reshape(shape))
 
 
-@dataclasses.dataclass(frozen=True)
-class JaxRenderer:
-    """Renderer Protocol (sim/eyes.py) on jax. ``states`` are drawn together, so that any number of them needs one executable a camera."""
-
-    states: int
-
-    def __call__(self, scenes: Sequence[CompiledScene], qpos: np.ndarray, camera: Camera, height: int, width: int) -> np.ndarray:
-        out = np.empty((len(qpos), height, width, 3), np.uint8)
-        for first in range(0, len(qpos), self.states):
-            part = slice(first, first + self.states)
-            missing = self.states - len(qpos[part])
-            models = [s.model for s in scenes[part]] + [scenes[first].model] * missing
-            padded = np.concatenate([qpos[part], np.repeat(qpos[first : first + 1], missing, axis=0)])
-            out[part] = frames(models, padded, camera, height=height, width=width).rgb[: self.states - missing]
-        return out
-
-
-def _posed(models: Sequence[mujoco.MjModel], qpos: np.ndarray, camera: Camera) -> tuple[np.ndarray, ...]:
+def posed(models: Sequence[mujoco.MjModel], qpos: np.ndarray, camera: Camera) -> tuple[np.ndarray, ...]:
     """Positions [b, g, 3] and rotations [b, g, 3, 3] of the geoms, those of the camera's eye and mount [b, 3], [b, 3, 3]; float32."""
     tree = poses.tree_of(models[0])
     if camera.body is not None and camera.body not in tree.names:

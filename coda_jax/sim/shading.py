@@ -33,18 +33,23 @@ def facing_sun(normal: Vector, xp: Any) -> Any:
     return xp.maximum(normal[0] * x + normal[1] * y + normal[2] * z, 0)
 
 
+def table_pattern(point: Vector, on_table: Any, xp: Any) -> tuple[Any, Any]:
+    """Share of the light that the table's squares leave, and share of the background that shows; 1 and 0 off the table."""
+    odd = (xp.floor(point[0] / CHECKER_M) + xp.floor(point[1] / CHECKER_M)) % 2
+    checker = xp.where(on_table & (odd > 0), 1 - CHECKER_CONTRAST, 1.0)
+    near, far = FADE_M
+    away = xp.sqrt((point[0] - WORKSPACE_M[0]) ** 2 + (point[1] - WORKSPACE_M[1]) ** 2)
+    x = xp.clip((away - near) / (far - near), 0, 1)
+    return checker, xp.where(on_table, x * x * (3 - 2 * x), 0.0)
+
+
 def shade(albedo: Vector, normal: Vector, point: Vector, on_table: Any, in_shadow: Any, background: Vector, xp: Any) -> Vector:
     """Colour, 0 to 1 and above, of a surface with unit ``normal`` towards the eye.
 
     on_table, in_shadow: bool. background: what the table fades into far away, or its horizon would be hidden.
     """
-    odd = (xp.floor(point[0] / CHECKER_M) + xp.floor(point[1] / CHECKER_M)) % 2
-    checker = xp.where(on_table & (odd > 0), 1 - CHECKER_CONTRAST, 1.0)
+    checker, fade = table_pattern(point, on_table, xp)
     lit = xp.where(in_shadow, IN_SHADOW, 1.0)
     light = checker * (AMBIENT * (0.75 + 0.25 * normal[2]) + DIFFUSE * facing_sun(normal, xp) * lit)
-    near, far = FADE_M
-    away = xp.sqrt((point[0] - WORKSPACE_M[0]) ** 2 + (point[1] - WORKSPACE_M[1]) ** 2)
-    x = xp.clip((away - near) / (far - near), 0, 1)
-    fade = xp.where(on_table, x * x * (3 - 2 * x), 0.0)
     r, g, b = ((1 - fade) * a * light + fade * c for a, c in zip(albedo, background, strict=True))
     return r, g, b

@@ -12,7 +12,7 @@ EIGHT = SimpleNamespace(shape={"data": 8})  # all that is read of a mesh
 
 
 def asked(number, mesh=None):
-    return mjx_worlds.worlds_for(number, Catalogue.all(), BUCKET, 4, mesh, ("pick_place",))
+    return mjx_worlds.worlds_for(number, Catalogue.all(), BUCKET, 4, mesh, ("pick_place",), "jax")
 
 
 def test_a_number_is_taken_where_it_divides():
@@ -29,9 +29,9 @@ def test_a_cpu_is_not_tried_out(monkeypatch):
 def test_an_accelerator_is_tried_out_once(monkeypatch, tmp_path, capsys):
     tried = []
 
-    def rate(catalogue, bucket, worlds, chunk, mesh, episode):
+    def rate(catalogue, bucket, worlds, chunk, mesh, episode, impl):
         tried.append(worlds)
-        assert episode.spec.task.family == "pick_place" and bucket == BUCKET and chunk == 4
+        assert episode.spec.task.family == "pick_place" and bucket == BUCKET and chunk == 4 and impl == "jax"
         return min(worlds, 4500.0)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -52,4 +52,4 @@ def test_a_scene_that_no_bucket_takes_is_said():
 def test_the_rate_is_measured():
     catalogue = Catalogue.all()
     episode = mjx_worlds._scene(catalogue, Bucket(2, 1), ("pick_place",))
-    assert mjx_worlds._rate(catalogue, Bucket(2, 1), 2, 2, None, episode) > 0
+    assert mjx_worlds._rate(catalogue, Bucket(2, 1), 2, 2, None, episode, "jax") > 0

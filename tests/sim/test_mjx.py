@@ -13,7 +13,7 @@ from coda_jax.programs.expressions import Expr
 from coda_jax.programs.verifier import nu
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import AttributeFactor, ObjectAttributes, Placement, Role, SceneSpec, SpatialFactor, TaskFactor
-from coda_jax.sim import mjx_model
+from coda_jax.sim import mjx_model, warp_extra
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import SceneError
 from coda_jax.sim.mjx import MjxSimulator
@@ -52,9 +52,13 @@ EPISODES = (
 )
 
 
-@pytest.fixture(scope="module")
-def simulator() -> MjxSimulator:
-    return MjxSimulator(CATALOGUE, BUCKET, WORLDS, CHUNK)
+# warp's kernels take minutes to build, once on a machine
+WARP = pytest.param("warp", marks=[pytest.mark.slow, pytest.mark.skipif(not warp_extra.installed(), reason="needs the extra warp")])
+
+
+@pytest.fixture(scope="module", params=["jax", WARP])
+def simulator(request) -> MjxSimulator:
+    return MjxSimulator(CATALOGUE, BUCKET, WORLDS, CHUNK, impl=request.param)
 
 
 def native_simulator(cone: int) -> NativeSimulator:
@@ -127,6 +131,11 @@ def test_same_scenes_and_actions_as_native(simulator, cone, held_m):
     assert success == native_success == [True, True, True, False]
     assert not _joined(traces, "active")[3].any()  # padding never runs
     assert not np.asarray(state.health).any()
+
+
+def test_the_size_is_told_of_either_implementation(simulator):
+    size = simulator.size(EPISODES[0])
+    assert size.contacts == 32 and size.rows > 6 * 32 and size.state_bytes > 0
 
 
 def test_worlds_end_early_refill_and_compile_nothing(simulator):

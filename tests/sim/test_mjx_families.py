@@ -10,7 +10,7 @@ from coda_jax.loop import parts
 from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.generate import sample_spec
-from coda_jax.sim import mjx_model
+from coda_jax.sim import mjx_model, warp_extra
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import bucket_of
 from coda_jax.sim.demonstrate import demonstrate
@@ -25,8 +25,12 @@ WORLDS = 4
 CATALOGUE = Catalogue.all()
 
 
+WARP = pytest.param("warp", marks=pytest.mark.skipif(not warp_extra.installed(), reason="needs the extra warp"))
+
+
+@pytest.mark.parametrize("impl", ["jax", WARP])
 @pytest.mark.parametrize("family", families.names())
-def test_same_physics_and_verdicts_as_native(family):
+def test_same_physics_and_verdicts_as_native(family, impl):
     config, episodes, seed = default(), [], 0
     bucket = Bucket(2, 7, family == "articulated")
     while len(episodes) < WORLDS:
@@ -40,7 +44,7 @@ def test_same_physics_and_verdicts_as_native(family):
     assert any(t.success for t in told), "the planner solves none: the comparison would be empty"
     first = twin.reset(twin.compile(episodes)).view
 
-    simulator = MjxSimulator(CATALOGUE, bucket, WORLDS, chunk=1)
+    simulator = MjxSimulator(CATALOGUE, bucket, WORLDS, chunk=1, impl=impl)
     batch = simulator.compile(episodes)
     state = simulator.reset(batch)
     np.testing.assert_allclose(state.view.pos, first.pos, atol=1e-3)  # rest, m

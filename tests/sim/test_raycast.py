@@ -10,8 +10,8 @@ from coda_jax.sim import poses, raycast, render
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.cameras import FRONT, OBSERVED, WRIST, seen_at
 from coda_jax.sim.compile import compile_scene
+from coda_jax.sim.eyes import Batched
 from coda_jax.sim.frames import BACKGROUND, ROBOT
-from coda_jax.sim.raycast import JaxRenderer
 from coda_jax.types import TABLE
 
 SIZE = 40
@@ -93,7 +93,7 @@ def test_an_object_is_seen_where_its_centre_is_projected(scenes, camera):
 
 
 def test_any_number_of_states_needs_one_executable(scenes, states):
-    renderer = JaxRenderer(4)
+    renderer = Batched(raycast.frames, 4)
     pictures = renderer(scenes, states, FRONT, 24, 24)
     before = raycast.cast._cache_size()  # pyright: ignore[reportAttributeAccessIssue]
     np.testing.assert_array_equal(renderer(scenes[2:5], states[2:5], FRONT, 24, 24), pictures[2:5])

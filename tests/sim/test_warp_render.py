@@ -1,0 +1,80 @@
+"""Warp's renderer against jax's and MuJoCo's; the first run on a machine builds warp's kernels, some 40 s."""
+
+import numpy as np
+import pytest
+
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.generate import sample_spec
+from coda_jax.sim import raycast, render, warp_extra, warp_render
+from coda_jax.sim.bucket import Bucket
+from coda_jax.sim.cameras import FRONT, OBSERVED, WRIST
+from coda_jax.sim.compile import compile_scene
+from coda_jax.sim.eyes import Batched
+from coda_jax.sim.frames import BACKGROUND, ROBOT
+from coda_jax.types import TABLE
+
+HEIGHT, WIDTH = 40, 56
+BUCKET = Bucket(6, 6, True)
+needs_warp = pytest.mark.skipif(not warp_extra.installed(), reason="needs the extra warp")
+
+
+@pytest.fixture(scope="module")
+def scenes():
+    catalogue = Catalogue("train")
+    chosen = [("pick_place", 0), ("pick_place", 5), ("articulated", 1), ("put_inside", 2), ("stack_insert", 3), ("articulated", 4)]
+    return [compile_scene(sample_spec(catalogue, family, "id", "train", seed), catalogue, BUCKET) for family, seed in chosen]
+
+
+@pytest.fixture(scope="module")
+def states(scenes):
+    """The scenes' first states with the arm, the objects and the joints moved and turned."""
+    rng = np.random.default_rng(0)
+    qpos = np.stack([s.qpos for s in scenes])
+    qpos[:, :7] += rng.uniform(-0.3, 0.3, (len(scenes), 7))
+    qpos[:, 9:-1] += rng.uniform(-0.05, 0.05, qpos[:, 9:-1].shape)
+    qpos[:, -1] += 0.1
+    return qpos
+
+
+def inside(segmentation):
+    """Pixels all of whose eight neighbours are of the same thing: at an edge the last bit of a ray decides what it meets."""
+    padded = np.pad(segmentation, ((0, 0), (1, 1), (1, 1)), mode="edge")
+    near = [padded[:, i : i + HEIGHT, j : j + WIDTH] for i in range(3) for j in range(3)]
+    return np.all([n == segmentation for n in near], axis=0)
+
+
+@needs_warp
+@pytest.mark.slow
+@pytest.mark.parametrize("camera", OBSERVED, ids=["front", "wrist"])
+def test_depth_and_segmentation_are_those_of_the_others(scenes, states, camera):
+    models = [s.model for s in scenes]
+    ours = warp_render.frames(models, states, camera, height=HEIGHT, width=WIDTH)
+    jaxs = raycast.frames(models, states, camera, height=HEIGHT, width=WIDTH)
+    mujocos = render.frames(models, states, camera, height=HEIGHT, width=WIDTH, samples=1)
+    for theirs in (jaxs, mujocos):
+        same = inside(theirs.segmentation)
+        assert same.mean() > 0.5
+        np.testing.assert_array_equal(ours.segmentation[same], theirs.segmentation[same])
+        np.testing.assert_allclose(ours.depth[same], theirs.depth[same], atol=1e-3)
+        assert (ours.segmentation != theirs.segmentation).mean() < 0.005
+        apart = np.abs(ours.rgb[same].astype(int) - theirs.rgb[same]).max(-1)
+        assert np.mean(apart <= 2) > 0.99  # what is left are edges of shadows and of the table's squares
+    seen = set(np.unique(ours.segmentation))
+    assert {TABLE, ROBOT} <= seen and len(seen) > 4 and (camera is WRIST or BACKGROUND in seen)
+
+
+@needs_warp
+@pytest.mark.slow
+def test_any_scenes_of_a_bucket_share_a_stage(scenes, states):
+    renderer = Batched(warp_render.frames, 4)
+    pictures = renderer(scenes, states, FRONT, 24, 24)
+    stages = warp_render._stage.cache_info().currsize
+    np.testing.assert_array_equal(renderer(scenes[2:5], states[2:5], FRONT, 24, 24), pictures[2:5])
+    np.testing.assert_array_equal(renderer(scenes[::-1], states[::-1], FRONT, 24, 24), pictures[::-1])
+    assert warp_render._stage.cache_info().currsize == stages
+
+
+def test_without_warp_the_extra_is_named(scenes, states, monkeypatch):
+    monkeypatch.setattr(warp_extra, "installed", lambda: False)
+    with pytest.raises(warp_extra.WarpMissingError, match="pip install 'coda-jax\\[warp\\]'"):
+        warp_render.frames([scenes[0].model], states[:1])
