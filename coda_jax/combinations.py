@@ -49,7 +49,7 @@ def _check_warp(config: Any) -> None:
     wanted = {"pixels.renderer": config.pixels.renderer, "sim.mjx_impl": config.sim.mjx_impl}
     for name in [name for name, value in wanted.items() if value == "warp"]:
         if package_version("warp-lang") is None:
-            raise InputError(f"config.{name} is \"warp\", which is not installed: pip install 'coda-jax[warp]', or set it to jax")
+            raise InputError(f"config.{name} is \"warp\", which is not installed: pip install '.[warp]', or set it to jax")
 
 
 def _check_pixels(config: Any) -> None:

@@ -1,4 +1,4 @@
-"""Suites as environments of gymnasium, one world or many: ``pip install 'coda-jax[gym]'``; docs/doors.md.
+"""Suites as environments of gymnasium, one world or many: ``pip install '.[gym]'``; docs/doors.md.
 
 ``gymnasium.make("coda_jax.doors.gym:coda_jax/Suite-v0", family="pick_place", suite="id")`` makes one,
 ``gymnasium.make_vec(..., num_envs=8)`` a batch.
@@ -22,7 +22,7 @@ try:
     from gymnasium.vector import AutoresetMode, VectorEnv
     from gymnasium.vector.utils import batch_space
 except ImportError as error:
-    raise ImportError("gymnasium is not installed: pip install 'coda-jax[gym]'") from error
+    raise ImportError("gymnasium is not installed: pip install '.[gym]'") from error
 
 ID = "coda_jax/Suite-v0"
 _METADATA: dict[str, Any] = {"render_modes": [], "render_fps": CONTROL_HZ}

@@ -103,7 +103,7 @@ def write_video(path: Path, frames: np.ndarray, *, frames_per_s: int = 10) -> No
     try:
         import imageio_ffmpeg
     except ImportError as error:
-        raise MissingExtraError('an .mp4 needs the extra video: pip install "coda-jax[video]", or write a .webp') from error
+        raise MissingExtraError('an .mp4 needs the extra video: pip install ".[video]", or write a .webp') from error
     half = path.with_name(f".{path.stem}.tmp.mp4")
     size = (frames.shape[2], frames.shape[1])
     writer = imageio_ffmpeg.write_frames(str(half), size, fps=frames_per_s, quality=7, macro_block_size=2, ffmpeg_log_level="error")

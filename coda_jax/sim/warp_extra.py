@@ -25,7 +25,7 @@ def require(instead: str) -> None:
       WarpMissingError: it is not installed.
     """
     if not installed():
-        raise WarpMissingError(f"NVIDIA's warp is not installed: pip install '.[warp]' in the checkout, or {instead}")
+        raise WarpMissingError(f"NVIDIA's warp is not installed: pip install '.[warp]', or {instead}")
     import warp  # pyright: ignore[reportMissingImports]
 
     warp.config.log_level = logging.WARNING

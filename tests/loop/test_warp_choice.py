@@ -43,5 +43,5 @@ def test_without_warp_the_extra_is_named(monkeypatch, name):
     monkeypatch.setattr(combinations, "package_version", lambda _: None)
     config = default()
     config.update_from_flattened_dict({name: "warp"})
-    with pytest.raises(InputError, match=rf"config\.{name} is .warp., which is not installed: pip install 'coda-jax\[warp\]'"):
+    with pytest.raises(InputError, match=rf"config\.{name} is .warp., which is not installed: pip install '\.\[warp\]'"):
         validate(config)

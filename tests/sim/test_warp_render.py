@@ -76,5 +76,5 @@ def test_any_scenes_of_a_bucket_share_a_stage(scenes, states):
 
 def test_without_warp_the_extra_is_named(scenes, states, monkeypatch):
     monkeypatch.setattr(warp_extra, "installed", lambda: False)
-    with pytest.raises(warp_extra.WarpMissingError, match="pip install 'coda-jax\\[warp\\]'"):
+    with pytest.raises(warp_extra.WarpMissingError, match="pip install '.\\[warp\\]'"):
         warp_render.frames([scenes[0].model], states[:1])

@@ -44,7 +44,7 @@ def require_packages() -> None:
     """Raises MeshError where trimesh or CoACD is not installed."""
     missing = [n for n in ("trimesh", "coacd") if importlib.util.find_spec(n) is None]
     if missing:
-        raise MeshError(f"{' and '.join(missing)} not installed: pip install '.[mesh]' in the checkout")
+        raise MeshError(f"{' and '.join(missing)} not installed: pip install '.[mesh]'")
 
 
 def convert(path: Path, up: str = "z", longest_m: float | None = None, pieces: int = MAX_PIECES) -> Converted:

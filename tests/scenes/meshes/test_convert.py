@@ -67,7 +67,7 @@ def test_what_cannot_be_converted(tmp_path, monkeypatch):
     with pytest.raises(MeshError, match="longest side is nan m"):
         convert(path, "z", float("nan"))
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MeshError, match=r"trimesh and coacd not installed: pip install 'coda-jax\[mesh\]'"):
+    with pytest.raises(MeshError, match=r"trimesh and coacd not installed: pip install '\.\[mesh\]'"):
         convert(path)
     monkeypatch.setattr(module, "require_packages", lambda: None)
 
