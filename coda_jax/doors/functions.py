@@ -84,7 +84,7 @@ class Worlds:
         own.evaluate.executed = 1
         self.worlds, self.catalogue = worlds, Catalogue.all()
         self._horizon, self._encode = parts.horizon_of(own), parts.encoder_of().encode
-        self._sim = parts.simulator(own, self.catalogue, parts.common_bucket(list(scenes), self.catalogue))
+        self._sim = parts.simulator(own, self.catalogue, parts.common_bucket(list(scenes), self.catalogue), spread=False)
 
     def reset(self, scenes: Sequence[SceneSpec], key: jax.Array) -> tuple[State, Observation]:
         """Every world at the settled start of a scene, drawn from ``scenes`` by ``key``: nothing else of a start is random."""

@@ -69,7 +69,10 @@ class InScan:
 
 @_pytree
 class _Rows:
-    """Episodes as a world needs them: [r, ...]. view, physics: settled. prefix: [r, PREFIX_STEPS, 7], of which ``given`` chunks count."""
+    """Episodes as a world needs them: [r, ...].
+
+    view, physics, health: settled. prefix: [r, PREFIX_STEPS, 7], of which ``given`` chunks count.
+    """
 
     models: Any
     table: Any
@@ -81,6 +84,7 @@ class _Rows:
     given: Array
     view: WorldView
     physics: dict[str, Array]
+    health: Array
 
 
 @_pytree
@@ -138,7 +142,7 @@ def _refill(worlds: _Worlds, ring: _Ring) -> tuple[_Worlds, _Ring]:
         rows = _where(takes, jax.tree.map(lambda leaf: leaf[place], ring.rows), worlds.rows)
         state = worlds.state
         zero = jnp.zeros_like(state.stage)
-        fresh = SimState(resumed(state.physics, rows.physics), rows.view, zero, zero)
+        fresh = SimState(resumed(state.physics, rows.physics), rows.view, zero, rows.health)
         number = jnp.where(takes, wanted, worlds.number).astype(jnp.int32)
         return _Worlds(rows, _where(takes, fresh, state), number, jnp.where(takes, 0, worlds.decision).astype(jnp.uint32))
 
@@ -246,7 +250,7 @@ class _Feeder:
         given = np.array([whole_chunks(e, self._executed) for e in filled], np.uint32)
         pair = np.array([e.key for e in filled], np.uint32)
         host = jax.device_put((text, instruction, pair, prefix, given), self._sim.by_world)
-        return _Rows(batch.models, batch.table, batch.horizon, *host, view=state.view, physics=saved(state.physics))
+        return _Rows(batch.models, batch.table, batch.horizon, *host, view=state.view, physics=saved(state.physics), health=state.health)
 
 
 @dataclasses.dataclass

@@ -6,6 +6,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -87,11 +88,21 @@ def _rate(catalogue: Catalogue, bucket: Bucket, worlds: int, chunk: int, mesh: M
     """
     from coda_jax.sim.mjx import MjxSimulator
 
-    sim = MjxSimulator(catalogue, bucket, worlds, chunk, mesh, impl)
+    sim = MjxSimulator(catalogue, bucket, worlds, chunk, mesh, impl)  # its first arrays are small beside what a step takes
     limit = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
     peak = sim.size(episode).peak_bytes(worlds) / (1 if mesh is None else mesh.shape[DATA])
     if limit is not None and peak > _MEMORY_SHARE * limit:
         raise MemoryError(f"{worlds} worlds of bucket {bucket.name} take about {peak / 1e9:.1f} GB of {limit / 1e9:.1f} GB")
+    try:
+        return _measured(sim, episode)
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise MemoryError(f"{worlds} worlds of bucket {bucket.name} do not fit {jax.local_devices()[0].device_kind}") from error
+
+
+def _measured(sim: Any, episode: Episode) -> float:
+    worlds, chunk = sim.worlds, sim.chunk
     batch = sim.compile([episode] * worlds)
     state = sim.reset(batch)
     actions = np.random.default_rng(0).uniform(-0.3, 0.3, (_TIMED_CHUNKS + 1, worlds, chunk, ACTION_DIM)).astype(np.float32)

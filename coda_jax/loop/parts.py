@@ -203,28 +203,30 @@ def backend(config: settings.Config, bucket: Bucket) -> str:
     return "mjx" if fast else "native"
 
 
-def simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket) -> Simulator:
+def simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket, spread: bool = True) -> Simulator:
     """The backend for closed-loop rollouts of ``evaluate.executed`` steps a decision, with eyes for a policy of pictures.
+
+    spread: over all devices of MJX, else the first has all worlds.
 
     Raises:
       SceneError: ``sim.backend=mjx`` and the bucket has no MJX executable.
     """
-    sim = _backend_simulator(config, catalogue, bucket)
+    sim = _backend_simulator(config, catalogue, bucket, spread)
     if config.obs != "pixels":
         return sim
     return Eyes(sim, catalogue, robot_of(config), renderer_of(config), config.pixels.height, config.pixels.width)
 
 
-def _backend_simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket) -> Simulator:
+def _backend_simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket, spread: bool) -> Simulator:
     if backend(config, bucket) == "native":
         return native_simulator(config, catalogue, bucket)
     from coda_jax.sim.mjx import MjxSimulator
 
-    mesh, chunk = mjx_worlds.devices_mesh(), config.evaluate.executed
+    mesh, chunk = mjx_worlds.devices_mesh() if spread else None, config.evaluate.executed
     impl = config.sim.mjx_impl
     try:
         worlds = mjx_worlds.worlds_for(config.sim.mjx_worlds, catalogue, bucket, chunk, mesh, settings.families(config), impl)
-    except ValueError as error:
+    except (ValueError, MemoryError) as error:
         raise InputError(str(error)) from error
     return MjxSimulator(catalogue, bucket, worlds, chunk, mesh, impl)
 

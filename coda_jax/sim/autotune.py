@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-LEAST_GAIN = 1.15  # twice the worlds must bring this much more to be taken
+LEAST_GAIN = 1.15  # the next number of worlds must bring this much more to be taken
 
 
 def best_worlds(rate: Callable[[int], float], candidates: Sequence[int], least_gain: float = LEAST_GAIN) -> tuple[int, dict[int, float]]:

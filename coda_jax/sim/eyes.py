@@ -13,6 +13,7 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.cameras import OBSERVED, Camera
 from coda_jax.sim.compile import CompiledScene, compile_scene
 from coda_jax.sim.frames import Frames
+from coda_jax.sim.mjx_state import native_qpos
 from coda_jax.sim.robot import Robot
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
 from coda_jax.types import Array, ChunkTrace, SimState
@@ -108,7 +109,9 @@ class Eyes:
     def _coordinates(self) -> np.ndarray:
         assert self._state is not None
         physics = self._state.physics
-        return np.asarray(physics["qpos"] if isinstance(physics, dict) else physics.qpos)
+        if isinstance(physics, dict):
+            return physics["qpos"]
+        return native_qpos(self.bucket.articulated, np.asarray(physics.qpos))
 
     def _note(self, worlds: Sequence[int], episodes: Sequence[Episode]) -> None:
         for world, episode in zip(worlds, episodes, strict=True):

@@ -27,7 +27,7 @@ from coda_jax.sim.compile import SceneError
 from coda_jax.sim.control import control_ramp
 from coda_jax.sim.executable import Executable, Report
 from coda_jax.sim.mjx_size import Size, size_of
-from coda_jax.sim.mjx_state import DATA
+from coda_jax.sim.mjx_state import DATA, native_qpos
 from coda_jax.sim.panda import PANDA
 from coda_jax.sim.robot import forward_kinematics
 from coda_jax.sim.simulator import Episode, SceneBatch
@@ -204,13 +204,6 @@ def _select(active: Array, new: Any, old: Any) -> Any:
     return jax.tree.map(lambda n, o: jnp.where(active.reshape(-1, *(1,) * (n.ndim - 1)), n, o), new, old)
 
 
-def _native_qpos(bucket: Bucket, qpos: Array) -> Array:
-    """Coordinates [b, q] in the layout of native models, which have one joint for the link's slide and hinge."""
-    if not bucket.articulated:
-        return qpos
-    return jnp.concatenate([qpos[:, :-2], qpos[:, -2:].sum(1, keepdims=True)], 1)
-
-
 def _health(bucket: Bucket, fields: dict[str, Array], data: Any) -> Array:
     finite = jnp.all(jnp.isfinite(data.qpos), 1) & jnp.all(jnp.isfinite(data.qvel), 1)
     if isinstance(data, mjx_warp.Physics):
@@ -251,7 +244,7 @@ def run_chunk(
         state = SimState(data, view, state.stage, state.health | jnp.where(active, _health(bucket, scenes.fields, data), 0))
         values = jnp.where(active[:, None], expressions.evaluate(table, view), values)
         clipped = jnp.where(active, jnp.sum(jnp.abs(action) > 1, 1), 0)
-        seen = _native_qpos(bucket, data.qpos)
+        seen = native_qpos(bucket.articulated, data.qpos, jnp)
         return (state, values), (active, values, seen, clipped, {name: getattr(view, name) for name in MOVING_FIELDS})
 
     before = expressions.evaluate(table, state.view)
@@ -358,10 +351,10 @@ class MjxSimulator:
         return SceneBatch(self.bucket, (*episodes, *[None] * (self.worlds - len(episodes))), models, table, horizon, mask)
 
     def _rows(self, episodes: Sequence[Episode]) -> tuple[MjxScenes, list[expressions.Table]]:
-        """Host arrays of one row per episode; equal episodes are built once."""
+        """Host arrays of one row per episode; a scene is built once, however many episodes begin in it."""
         built: dict[int, tuple] = {}
         for episode in episodes:
-            if id(episode) not in built:
+            if id(episode.spec) not in built:
                 scene, fields, qpos = mjx_model.scene_fields(episode.spec, self.catalogue, self.bucket)
                 if self.impl == "warp":
                     fields = mjx_warp.fields_of(scene, fields)
@@ -376,9 +369,10 @@ class MjxSimulator:
                 if self.bucket.articulated:
                     joint = {name: np.asarray(v, bool if name == "hinge" else np.float32) for name, v in joints.frame(scene.joint).items()}
                     constants |= {f"joint_{name}": v for name, v in joint.items()} | {"joint_high": np.float32(scene.joint.high)}
-                built[id(episode)] = MjxScenes(fields, qpos, constants), expressions.encode(episode.predicates, scene.index)
-        rows = [built[id(e)] for e in episodes]
-        return jax.tree.map(lambda *leaves: np.stack(leaves), *[r for r, _ in rows]), [t for _, t in rows]
+                built[id(episode.spec)] = MjxScenes(fields, qpos, constants), scene.index
+        rows = [built[id(e.spec)] for e in episodes]
+        tables = {id(e): expressions.encode(e.predicates, index) for e, (_, index) in zip(episodes, rows, strict=True)}
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *[r for r, _ in rows]), [tables[id(e)] for e in episodes]
 
     def build(self, episode: Episode, report: Report) -> SceneBatch:
         """Build the executable of chunks and resets ahead of the first; the batch of the episode comes back."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from coda_jax.types import Array
 
 DATA = "data"  # the mesh axis over which worlds are spread
@@ -18,3 +20,11 @@ def saved(physics: Any) -> dict[str, Array]:
 def resumed(physics: Any, fields: dict[str, Array]) -> Any:
     """``physics`` in the state of ``fields``."""
     return physics.replace(**fields)
+
+
+def native_qpos(articulated: bool, qpos: Array, xp: Any = np) -> Array:
+    """Coordinates [b, q] in the layout of native models, which have one joint where MJX's ``articulated`` buckets have a slide and a hinge.
+
+    xp: numpy or jax.numpy.
+    """
+    return xp.concatenate([qpos[:, :-2], qpos[:, -2:].sum(1, keepdims=True)], 1) if articulated else qpos

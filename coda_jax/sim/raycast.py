@@ -97,6 +97,8 @@ def frames(models: Sequence[mujoco.MjModel], qpos: np.ndarray, camera: Camera = 
 def posed(models: Sequence[mujoco.MjModel], qpos: np.ndarray, camera: Camera) -> tuple[np.ndarray, ...]:
     """Positions [b, g, 3] and rotations [b, g, 3, 3] of the geoms, those of the camera's eye and mount [b, 3], [b, 3, 3]; float32."""
     tree = poses.tree_of(models[0])
+    if np.shape(qpos)[1] != models[0].nq:
+        raise ValueError(f"qpos has {np.shape(qpos)[1]} coordinates, the model {models[0].nq}: these states belong to another bucket")
     if camera.body is not None and camera.body not in tree.names:
         raise ValueError(f"the camera is mounted on body {camera.body!r}, which the model lacks; it has: {', '.join(tree.names[1:])}")
     at, turn = poses.body_poses(tree, poses.bodies_of(models), np.asarray(qpos, np.float64))

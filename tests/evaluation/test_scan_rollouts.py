@@ -19,7 +19,7 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.mjx import MjxSimulator
 from coda_jax.sim.simulator import Episode
-from coda_jax.types import HEALTH_NAN, MOVING_FIELDS
+from coda_jax.types import HEALTH_NAN, HEALTH_OVERFLOW, MOVING_FIELDS
 from tests.sim.test_mjx import scene
 
 BUCKET = Bucket(2, 1)
@@ -156,6 +156,22 @@ def test_worlds_spread_over_eight_devices(repository, episodes, tmp_path):
     assert set(spread.files) == {f"{a}_{b}" for a, b in found}
     for (a, b), result in found.items():
         np.testing.assert_allclose(spread[f"{a}_{b}"], result.qpos, atol=2e-5)
+
+
+def test_a_start_that_is_flagged_while_it_settles_ends_there(episodes):
+    sim = MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED)
+    reset = sim.reset
+
+    def flagged(batch):
+        state = reset(batch)
+        health = [HEALTH_OVERFLOW * (e is not None and e.key == (2, 0)) for e in batch.episodes]
+        return dataclasses.replace(state, health=jax.device_put(np.array(health, np.int32), sim.by_world))
+
+    sim.reset = flagged
+    for policy in (POLICY, lambda obs, keys: POLICY(obs, keys)):
+        found = results(sim, episodes[:3], policy)
+        assert found[(2, 0)].health == HEALTH_OVERFLOW and found[(2, 0)].steps == 0 and not found[(2, 0)].success
+        assert found[(0, 0)].health == 0 and found[(0, 0)].steps == 9
 
 
 def test_too_long_a_prefix_is_refused(episodes):
