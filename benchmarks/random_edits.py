@@ -34,7 +34,7 @@ from coda_jax.scenes.edits.record import EditError
 from coda_jax.scenes.edits.verbs import VERBS, apply_edit, usual_bindings, verbs_of
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.scenes.generation import EditStep, GenerationProgram, RoleName, RoleNeed, evaluate_generation, to_text
-from coda_jax.scenes.leakage import refuse_held_out
+from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.lifting import bind, generate
 from coda_jax.scenes.spec import FACTORS, SceneSpec
 from coda_jax.sim import validity
@@ -69,6 +69,10 @@ def drawn(seed: int, number: int, families: Sequence[str], train: Catalogue, san
     row: dict[str, Any] = {"seed": seed, "number": number, "family": family, "base": base}
     try:
         spec = sample_spec(train, family, "id", "train", base)
+        try:
+            refuse_held_out(spec, train)
+        except HeldOutContent as error:  # runs draw another seed scene instead
+            return Edit(None, row | {"base_refused": str(error)})
         factor = str(rng.choice(FACTORS))
         own, magnitude = verbs_of((family,), factor), round(float(rng.uniform()), 6)
         chosen = [str(v) for v in rng.choice(own, 2 if rng.random() < PAIRS else 1, replace=False)]
@@ -193,6 +197,7 @@ def main(argv: list[str]) -> None:
     valid = [r for r in rows if r.get("valid")]
     figures = {
         "edits": len(rows),
+        "bases_refused": sum("base_refused" in r for r in rows),
         "applied": sum("valid" in r for r in rows),
         "valid": len(valid),
         "crashes": sum("crash" in r for r in rows),

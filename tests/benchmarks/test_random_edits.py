@@ -38,6 +38,11 @@ def test_what_was_invalid_is_refused_with_a_reason_or_valid(sandbox):
         assert "crash" not in edit.row and not edit.row.get("failures") and (edit.spec is not None or edit.row["error"]), edit.row
 
 
+def test_a_base_that_is_a_frozen_scene_is_refused_as_a_seed_scene_would_be(sandbox):
+    edit = drawn(2, 9196, FAMILIES, TRAIN, sandbox)
+    assert edit.spec is None and "crash" not in edit.row and "frozen for evaluation" in edit.row["base_refused"]
+
+
 def test_a_draw_is_the_same_whatever_came_before(sandbox):
     first = [drawn(3, number, FAMILIES, TRAIN, sandbox) for number in range(8)]
     assert first[5] == drawn(3, 5, FAMILIES, TRAIN, sandbox)
