@@ -10,6 +10,7 @@ import dataclasses
 from typing import Any, dataclass_transform
 
 import jax
+import jax.numpy as jnp
 
 Array = Any  # a numpy array on the native backend, a jax array elsewhere
 
@@ -37,6 +38,11 @@ def _pytree(cls):
     cls = dataclasses.dataclass(frozen=True)(cls)
     jax.tree_util.register_dataclass(cls, [f.name for f in dataclasses.fields(cls)], [])
     return cls
+
+
+def where_rows(take: Array, new: Any, old: Any) -> Any:
+    """Two trees of arrays [b, ...] as one: rows of ``new`` where ``take`` [b], of ``old`` elsewhere."""
+    return jax.tree.map(lambda n, o: jnp.where(take.reshape(-1, *(1,) * (n.ndim - 1)), n, o), new, old)
 
 
 @_pytree

@@ -23,9 +23,8 @@ def simulator(backend: str, bucket: Bucket, worlds: int, catalogue: Catalogue) -
 
         return NativeSimulator(catalogue, bucket, worlds, threads=1)
     from coda_jax.sim.mjx import MjxSimulator
-    from coda_jax.sim.mjx_buckets import declared
 
-    return MjxSimulator(catalogue, declared(bucket), worlds, _CHUNK)
+    return MjxSimulator(catalogue, bucket, worlds, _CHUNK)
 
 
 def measure(sim: Any, episodes: Sequence[Episode], seconds: float) -> dict[str, Any]:

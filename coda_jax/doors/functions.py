@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from coda_jax import config as settings
-from coda_jax.evaluation.rollouts import Words
+from coda_jax.evaluation.words import Words
 from coda_jax.loop import parts
 from coda_jax.scenes import suites
 from coda_jax.scenes.catalogue import Catalogue

@@ -14,7 +14,8 @@ import numpy as np
 from coda_jax import config as settings
 from coda_jax.doors.functions import Outcome, State, Worlds, suite_scenes
 from coda_jax.learning.encoders.minilm import TEXT_DIM
-from coda_jax.types import ACTION_DIM, CONTROL_HZ, TOKENS, Observation
+from coda_jax.sim.recording import FIELD_SHAPES
+from coda_jax.types import ACTION_DIM, CONTROL_HZ, EPISODE_FIELDS, STEP_FIELDS, TOKENS, Observation
 
 try:
     import gymnasium
@@ -26,20 +27,8 @@ except ImportError as error:
 
 ID = "coda_jax/Suite-v0"
 _METADATA: dict[str, Any] = {"render_modes": [], "render_fps": CONTROL_HZ}
-_SHAPES: dict[str, tuple[int, ...]] = {
-    "ee_pos": (3,),
-    "ee_quat": (4,),
-    "gripper_opening": (),
-    "pos": (TOKENS, 3),
-    "quat": (TOKENS, 4),
-    "linvel": (TOKENS, 3),
-    "angvel": (TOKENS, 3),
-    "half_extent": (TOKENS, 3),
-    "articulation": (TOKENS,),
-    "articulation_range": (TOKENS, 2),
-    "text": (TOKENS, TEXT_DIM),
-    "instruction": (TEXT_DIM,),
-}
+_SHAPES: dict[str, tuple[int, ...]] = {name: FIELD_SHAPES[name] for name in (*STEP_FIELDS, *EPISODE_FIELDS) if name != "present"}
+_SHAPES |= {"text": (TOKENS, TEXT_DIM), "instruction": (TEXT_DIM,)}
 
 
 def observation_space() -> spaces.Dict:

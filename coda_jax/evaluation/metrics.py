@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
+from coda_jax.programs.refusal import first_error
 from coda_jax.runtime import InputError
 
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
@@ -246,6 +247,5 @@ def read_summary(run_folder: Path) -> Summary:
     try:
         return _SUMMARY.validate_json(path.read_bytes())
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "file"
-        raise InputError(f"{path} does not follow the summary's schema ({where}: {first['msg']}); let --mode=run write it again") from None
+        found = first_error(error, "file")
+        raise InputError(f"{path} does not follow the summary's schema ({found}); let --mode=run write it again") from None

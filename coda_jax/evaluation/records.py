@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from coda_jax.evaluation.metrics import MOMENTS, Moment, Tally, atomic_write
+from coda_jax.programs.refusal import first_error
 from coda_jax.runtime import InputError
 from coda_jax.scenes.generate import SUITES
 
@@ -99,9 +100,6 @@ def _read(path: Path) -> list[EvalRecord]:
         try:
             records.append(_RECORD.validate_json(line))
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"])) or "line"
-            raise InputError(
-                f"{path}:{number} is not an evaluation record ({where}: {first['msg']}); remove the file: it is measured again"
-            ) from None
+            found = first_error(error, "line")
+            raise InputError(f"{path}:{number} is not an evaluation record ({found}); remove the file: it is measured again") from None
     return records

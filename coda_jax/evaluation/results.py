@@ -62,3 +62,39 @@ def decision_keys(key: Array, pairs: Array, decision: Array) -> Array:
 def whole_chunks(episode: Episode, executed: int) -> int:
     """Chunks of the episode's prefix; actions that do not fill one are left to the policy."""
     return 0 if episode.prefix is None else len(episode.prefix) // executed
+
+
+@dataclasses.dataclass
+class Pieces:
+    """What was seen so far of one running episode, a piece for each chunk."""
+
+    predicates: list[np.ndarray] = dataclasses.field(default_factory=list)
+    qpos: list[np.ndarray] = dataclasses.field(default_factory=list)
+    actions: list[np.ndarray] = dataclasses.field(default_factory=list)
+    whole: list[np.ndarray] = dataclasses.field(default_factory=list)
+    clipped: int = 0
+
+    def add(self, predicates: np.ndarray, qpos: np.ndarray, actions: np.ndarray, clipped: int, whole: np.ndarray) -> None:
+        """The n control steps [n, ...] of a chunk, action entries outside [-1, 1], and the chunk [h, 7] that the policy gave."""
+        self.predicates.append(predicates)
+        self.qpos.append(qpos)
+        self.actions.append(actions)
+        self.whole.append(whole)
+        self.clipped += clipped
+
+    def result(self, episode: Episode, success: bool, health: int, executed: int, views: WorldView | None) -> Result:
+        """The episode, which ends here. executed: control steps carried out of each whole chunk."""
+        lengths = np.array([len(a) for a in self.actions], np.int32)
+        return Result(
+            episode=episode,
+            success=success,
+            predicates=np.concatenate(self.predicates),
+            qpos=np.concatenate(self.qpos),
+            actions=np.concatenate(self.actions),
+            executed=lengths,
+            clipped=self.clipped,
+            health=health,
+            prefix=min(whole_chunks(episode, executed) * executed, int(lengths.sum())),
+            views=views,
+            chunks=None if views is None else np.stack(self.whole).astype(np.float32),
+        )

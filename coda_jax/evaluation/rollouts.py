@@ -17,34 +17,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from coda_jax.evaluation.guidance import Guidance, Guided
-from coda_jax.evaluation.results import Result, Timings, decision_keys, whole_chunks
+from coda_jax.evaluation.results import Pieces, Result, Timings, decision_keys, whole_chunks
 from coda_jax.evaluation.scan_rollouts import InScan, ScanSimulator, scan_rollout
-from coda_jax.evaluation.words import EmbedFn, embedded_words
+from coda_jax.evaluation.words import EmbedFn, Words
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.observe import observe
 from coda_jax.sim.recording import Tape
 from coda_jax.sim.refill import Refill
-from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
-from coda_jax.types import TOKENS, Array, Observation, SimState, WorldView
+from coda_jax.sim.simulator import Episode, Simulator
+from coda_jax.types import Array, Observation
 
 # (observation of W worlds, keys [W] of this decision) -> chunks [W, h, 7]; the first ``executed`` rows are carried out.
 # One that is Guided is also told where the episodes' training programs stand.
 PolicyFn = Callable[[Observation, Array], Array] | Guided
-
-
-class Words:
-    """Embedded words of the scenes in a batch of worlds."""
-
-    def __init__(self, worlds: int, catalogue: Catalogue, embed: EmbedFn):
-        self._catalogue, self._embed = catalogue, embed
-        d = embed(["object"]).shape[-1]
-        self.text = np.zeros((worlds, TOKENS, d), np.float32)
-        self.instruction = np.zeros((worlds, d), np.float32)
-
-    def put(self, worlds: Sequence[int], episodes: Sequence[Episode]) -> None:
-        rows = np.asarray(worlds)
-        self.text, self.instruction = self.text.copy(), self.instruction.copy()  # jax may still read the old ones
-        self.text[rows], self.instruction[rows] = embedded_words(episodes, self._catalogue, self._embed)
 
 
 def rollout(
@@ -78,7 +63,7 @@ def rollout(
     words.put(range(len(first)), first)
     pairs = np.zeros((sim.worlds, 2), np.uint32)
     decision = np.zeros(sim.worlds, np.uint32)
-    pieces: list[list[tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray]]] = [[] for _ in range(sim.worlds)]
+    pieces = [Pieces() for _ in range(sim.worlds)]
     tape = Tape(sim.worlds) if record else None
     pairs[: len(first)] = [e.key for e in first]
     if tape:
@@ -105,7 +90,7 @@ def rollout(
         for w in np.flatnonzero(batch.mask):
             n = int(trace.executed[w])
             seen = np.asarray(trace.predicates[w, :n]), np.asarray(trace.qpos[w, :n])
-            pieces[w].append((*seen, chunks[w, :n], int(trace.clipped[w]), whole[w]))
+            pieces[w].add(*seen, chunks[w, :n], int(trace.clipped[w]), whole[w])
         if tape:
             tape.append(batch.mask, trace)
         if guidance and guidance.every_step:
@@ -113,8 +98,10 @@ def rollout(
         ended = np.flatnonzero(batch.mask & (trace.terminated | trace.truncated | (np.asarray(state.health) != 0)))
         if len(ended):
             for w in ended:
-                yield _result(batch, state, int(w), pieces[w], bool(trace.terminated[w]), executed, tape.cut(int(w)) if tape else None)
-                pieces[w] = []
+                episode, health = batch.episodes[w], int(state.health[w])
+                assert episode is not None
+                yield pieces[w].result(episode, bool(trace.terminated[w]), health, executed, tape.cut(int(w)) if tape else None)
+                pieces[w] = Pieces()
             batch, state, worlds, jobs = refill.replace(batch, state, ended)
             if worlds:
                 words.put(worlds, jobs)
@@ -143,22 +130,3 @@ def _with_prefixes(chunks: np.ndarray, episodes: Sequence[Episode | None], decis
         chunks = chunks.copy() if not chunks.flags.writeable else chunks
         chunks[w] = episode.prefix[first : first + e]
     return chunks
-
-
-def _result(batch: SceneBatch, state: SimState, w: int, pieces: list, success: bool, executed: int, views: WorldView | None) -> Result:
-    episode = batch.episodes[w]
-    assert episode is not None
-    prefix = whole_chunks(episode, executed) * executed
-    return Result(
-        episode=episode,
-        success=success,
-        predicates=np.concatenate([p[0] for p in pieces]),
-        qpos=np.concatenate([p[1] for p in pieces]),
-        actions=np.concatenate([p[2] for p in pieces]),
-        executed=np.array([len(p[2]) for p in pieces], np.int32),
-        clipped=sum(p[3] for p in pieces),
-        health=int(state.health[w]),
-        prefix=min(prefix, sum(len(p[2]) for p in pieces)),
-        views=views,
-        chunks=None if views is None else np.stack([p[4] for p in pieces]).astype(np.float32),
-    )

@@ -1,8 +1,8 @@
 """Rollouts with the policy inside the executable: observation, decision, chunk and refill are one scan on the device.
 
 Episodes wait in a ring of rows on the device, placed and settled. A world that ended takes the next row between two decisions, so the
-host only feeds rows and reads traces, many decisions at a time. On a mesh each device has worlds and a ring of its own and never waits
-for another. An episode's result is that of the loop in rollouts.py: it depends on its key and its decisions alone.
+host only feeds rows and reads traces, many decisions at a time. On a mesh each device has worlds and a ring of its own and waits for no
+other within a call. An episode's result is that of the loop in rollouts.py: it depends on its key and its decisions alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
-from coda_jax.evaluation.results import Result, Timings, decision_keys, whole_chunks
+from coda_jax.evaluation.results import Pieces, Result, Timings, decision_keys, whole_chunks
 from coda_jax.evaluation.words import EmbedFn, embedded_words
 from coda_jax.learning.policies.base import Params
 from coda_jax.scenes.catalogue import Catalogue
@@ -27,9 +27,9 @@ from coda_jax.sim.executable import Executable, Report
 from coda_jax.sim.mjx_size import Size
 from coda_jax.sim.mjx_state import DATA, resumed, saved
 from coda_jax.sim.observe import observe
-from coda_jax.sim.recording import fixed_of, moments
+from coda_jax.sim.recording import Strip
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
-from coda_jax.types import ACTION_DIM, MOVING_FIELDS, Array, ChunkTrace, Observation, SimState, WorldView, _pytree
+from coda_jax.types import ACTION_DIM, Array, ChunkTrace, Observation, SimState, WorldView, _pytree, where_rows
 
 PREFIX_STEPS = 256  # longest prefix that a row has room for, control steps
 DECISIONS = 8  # of one call: what the host waits for at least
@@ -112,6 +112,7 @@ class _Step:
 
     number: Array
     trace: ChunkTrace
+    action: Array
     whole: Array
     health: Array
     ended: Array
@@ -127,10 +128,6 @@ class _Static:
     mesh: Mesh | None
 
 
-def _where(mask: Array, new: Any, old: Any) -> Any:
-    return jax.tree.map(lambda n, o: jnp.where(mask.reshape(-1, *(1,) * (n.ndim - 1)), n, o), new, old)
-
-
 def _refill(worlds: _Worlds, ring: _Ring) -> tuple[_Worlds, _Ring]:
     """Idle worlds take the next rows of the ring, in their order; the others keep every bit."""
     idle = worlds.number < 0
@@ -139,12 +136,12 @@ def _refill(worlds: _Worlds, ring: _Ring) -> tuple[_Worlds, _Ring]:
 
     def take(worlds: _Worlds) -> _Worlds:
         place = jnp.where(takes, wanted, 0) % ring.rows.horizon.shape[0]
-        rows = _where(takes, jax.tree.map(lambda leaf: leaf[place], ring.rows), worlds.rows)
+        rows = where_rows(takes, jax.tree.map(lambda leaf: leaf[place], ring.rows), worlds.rows)
         state = worlds.state
         zero = jnp.zeros_like(state.stage)
         fresh = SimState(resumed(state.physics, rows.physics), rows.view, zero, rows.health)
         number = jnp.where(takes, wanted, worlds.number).astype(jnp.int32)
-        return _Worlds(rows, _where(takes, fresh, state), number, jnp.where(takes, 0, worlds.decision).astype(jnp.uint32))
+        return _Worlds(rows, where_rows(takes, fresh, state), number, jnp.where(takes, 0, worlds.decision).astype(jnp.uint32))
 
     worlds = jax.lax.cond(takes.any(), take, lambda same: same, worlds)
     return worlds, dataclasses.replace(ring, taken=ring.taken + takes.sum(dtype=jnp.int32))
@@ -160,8 +157,7 @@ def _decide(static: _Static, fixed: Any, params: Params, key: Array, worlds: _Wo
     chunk = jnp.where((worlds.decision < rows.given)[:, None, None], given, whole[:, :e])
     state, trace = static.chunk_fn(fixed, rows.models, rows.table, rows.horizon, runs, state, chunk, jnp.asarray(False))
     ended = runs & (trace.terminated | trace.truncated | (state.health != 0))
-    trace = dataclasses.replace(trace, moving={**(trace.moving or {}), "action": chunk})
-    step = _Step(worlds.number, trace, whole, state.health, ended)
+    step = _Step(worlds.number, trace, chunk, whole, state.health, ended)
     return _Worlds(rows, state, jnp.where(ended, -1, worlds.number), worlds.decision + 1), step
 
 
@@ -204,16 +200,24 @@ def _programs(static: _Static) -> tuple[Executable, Executable]:
     return donated, Executable("mjx feed", jax.jit(feed, donate_argnums=0))
 
 
+@dataclasses.dataclass
+class _Running:
+    """An episode that was fed and has not ended. strip: where a record was asked for."""
+
+    episode: Episode
+    strip: Strip | None
+    pieces: Pieces = dataclasses.field(default_factory=Pieces)
+
+
 class _Feeder:
-    """Episodes of an iterable as rows on the device, and who is who among them."""
+    """Episodes of an iterable as rows on the device; ``running``: those that have not ended, by device and number."""
 
     def __init__(self, sim: ScanSimulator, catalogue: Catalogue, episodes: Iterable[Episode], embed: EmbedFn, executed: int, record: bool):
         self._sim, self._catalogue, self._episodes, self._embed = sim, catalogue, iter(episodes), embed
         self._executed, self._record = executed, record
         self.devices = 1 if sim.mesh is None else sim.mesh.shape[DATA]
         self.fed = np.zeros(self.devices, np.int64)
-        self.running: dict[tuple[int, int], Episode] = {}
-        self.starts: dict[tuple[int, int], tuple[dict[str, np.ndarray], dict[str, np.ndarray]]] = {}
+        self.running: dict[tuple[int, int], _Running] = {}
 
     def rows(self) -> tuple[_Rows, np.ndarray] | None:
         """The next W episodes, settled, dealt out to the devices in turn, and how many each device gets; None when there are none."""
@@ -231,11 +235,8 @@ class _Feeder:
         view = jax.device_get(state.view) if self._record else None
         for d, own in enumerate(dealt):
             for i, episode in enumerate(own):
-                name = (d, int(self.fed[d]) + i)
-                self.running[name] = episode
-                if view is not None:
-                    w = d * share + i
-                    self.starts[name] = {f: np.array(getattr(view, f)[w])[None] for f in MOVING_FIELDS}, fixed_of(view, w)
+                strip = None if view is None else Strip(view, d * share + i)
+                self.running[d, int(self.fed[d]) + i] = _Running(episode, strip)
         self.fed += counts
         return rows, counts
 
@@ -251,15 +252,6 @@ class _Feeder:
         pair = np.array([e.key for e in filled], np.uint32)
         host = jax.device_put((text, instruction, pair, prefix, given), self._sim.by_world)
         return _Rows(batch.models, batch.table, batch.horizon, *host, view=state.view, physics=saved(state.physics), health=state.health)
-
-
-@dataclasses.dataclass
-class _Pieces:
-    """What was seen so far of one running episode."""
-
-    steps: list[dict[str, np.ndarray]] = dataclasses.field(default_factory=list)
-    whole: list[np.ndarray] = dataclasses.field(default_factory=list)
-    clipped: int = 0
 
 
 def scan_rollout(
@@ -284,37 +276,29 @@ def scan_rollout(
     advance, feed = _programs(static)
     feeder = _Feeder(sim, catalogue, episodes, embed, executed, record)
     params, key = jax.device_put((policy_fn.params, key), sim.everywhere)
-    pieces: dict[tuple[int, int], _Pieces] = {}
     worlds = ring = None
-    taken, more, alive = np.zeros(feeder.devices, np.int64), True, False
-    room = _RING * sim.worlds // feeder.devices - sim.worlds // feeder.devices
+    taken, share = np.zeros(feeder.devices, np.int64), sim.worlds // feeder.devices
     while True:
         start = time.perf_counter()
-        while more and (feeder.fed - taken).max() <= room:
-            wave = feeder.rows()
-            more = wave is not None
-            if wave is None:
-                break
+        # asked again before every call: the iterable may have more after what it just heard
+        while (feeder.fed - taken).max() <= (_RING - 1) * share and (wave := feeder.rows()) is not None:
+            rows, counts = wave
             if worlds is None or ring is None:
-                worlds, ring = _empty(sim, wave[0], feeder.devices)
-            ring = feed(ring, wave[0], jax.device_put(wave[1], sim.by_world))
+                worlds, ring = _empty(sim, rows, feeder.devices)
+            ring = feed(ring, rows, jax.device_put(counts, sim.by_world))
         clock.refill_s += time.perf_counter() - start
-        if not more and not alive and (taken >= feeder.fed).all():
-            clock.total_s = time.perf_counter() - begun
+        clock.total_s = time.perf_counter() - begun
+        if not feeder.running:
             return
         assert worlds is not None and ring is not None
         start = time.perf_counter()
         worlds, ring, steps = advance(sim.fixed, params, key, worlds, ring)
         if not record:
-            steps = dataclasses.replace(steps, trace=dataclasses.replace(steps.trace, moving={"action": steps.trace.moving["action"]}))
+            steps = dataclasses.replace(steps, trace=dataclasses.replace(steps.trace, moving=None))
         steps, taken = jax.device_get((steps, ring.taken))
-        taken = np.asarray(taken, np.int64)
         clock.physics_s += time.perf_counter() - start
         start = time.perf_counter()
-        yield from _finished(feeder, steps, pieces, executed)
-        last = steps.number[-1]
-        alive = bool(((last >= 0) & ~steps.ended[-1]).any())
-        more = more or (not alive and bool((taken >= feeder.fed).all()))  # the iterable may have more after what it just heard
+        yield from _finished(feeder, steps, executed)
         clock.refill_s += time.perf_counter() - start
         clock.total_s = time.perf_counter() - begun
 
@@ -347,38 +331,19 @@ def _empty(sim: ScanSimulator, rows: _Rows, devices: int) -> tuple[_Worlds, _Rin
     return _Worlds(blank, state, parts[2], parts[3]), _Ring(zeros(_RING), *count)
 
 
-def _finished(feeder: _Feeder, steps: _Step, pieces: dict[tuple[int, int], _Pieces], executed: int) -> Iterator[Result]:
+def _finished(feeder: _Feeder, steps: _Step, executed: int) -> Iterator[Result]:
     """Add what the worlds did to their episodes' pieces; those that ended come out."""
-    share = steps.number.shape[1] // feeder.devices
+    share, trace = steps.number.shape[1] // feeder.devices, steps.trace
     for k in range(len(steps.number)):
         for w in np.flatnonzero(steps.number[k] >= 0).tolist():
-            name, n = (w // share, int(steps.number[k, w])), int(steps.trace.executed[k, w])
-            mine = pieces.setdefault(name, _Pieces())
-            seen = {"predicates": steps.trace.predicates, "qpos": steps.trace.qpos} | dict(steps.trace.moving or {})
-            mine.steps.append({field: np.array(values[k, w, :n]) for field, values in seen.items()})
-            mine.whole.append(np.array(steps.whole[k, w], np.float32))
-            mine.clipped += int(steps.trace.clipped[k, w])
+            name, n = (w // share, int(steps.number[k, w])), int(trace.executed[k, w])
+            mine = feeder.running[name]
+            predicates, qpos, action = (np.array(values[k, w, :n]) for values in (trace.predicates, trace.qpos, steps.action))
+            mine.pieces.add(predicates, qpos, action, int(trace.clipped[k, w]), np.array(steps.whole[k, w]))
+            if mine.strip is not None:
+                assert trace.moving is not None, "a record was asked for"
+                mine.strip.append({field: np.array(values[k, w, :n]) for field, values in trace.moving.items()})
             if steps.ended[k, w]:
-                yield _result(feeder, name, pieces.pop(name), bool(steps.trace.terminated[k, w]), int(steps.health[k, w]), executed)
-
-
-def _result(feeder: _Feeder, name: tuple[int, int], pieces: _Pieces, success: bool, health: int, executed: int) -> Result:
-    episode, start = feeder.running.pop(name), feeder.starts.pop(name, None)
-    joined = {field: np.concatenate([p[field] for p in pieces.steps]) for field in pieces.steps[0]}
-    lengths = np.array([len(p["action"]) for p in pieces.steps], np.int32)
-    views = None
-    if start is not None:
-        views = moments({f: np.concatenate([start[0][f], joined[f]]) for f in MOVING_FIELDS}, start[1])
-    return Result(
-        episode=episode,
-        success=success,
-        predicates=joined["predicates"],
-        qpos=joined["qpos"],
-        actions=joined["action"],
-        executed=lengths,
-        clipped=pieces.clipped,
-        health=health,
-        prefix=min(whole_chunks(episode, executed) * executed, int(lengths.sum())),
-        views=views,
-        chunks=np.stack(pieces.whole) if views is not None else None,
-    )
+                del feeder.running[name]
+                views = mine.strip.moments() if mine.strip else None
+                yield mine.pieces.result(mine.episode, bool(trace.terminated[k, w]), int(steps.health[k, w]), executed, views)

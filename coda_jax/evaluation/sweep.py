@@ -19,6 +19,7 @@ from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.learning.policies.stacked import sample_stacked, stack
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
+from coda_jax.sim.watching import Watching
 from coda_jax.types import Array, ChunkTrace, Observation, SimState
 
 
@@ -42,29 +43,17 @@ def in_cell(episode: Episode, cell: int) -> CellEpisode:
     return CellEpisode(episode.spec, episode.predicates, episode.horizon, episode.key, episode.prefix, cell)
 
 
-class Occupied:
+class Occupied(Watching):
     """A simulator that remembers which cell runs in each of its worlds: ``cells`` [W], and ``decides`` [W], worlds still running."""
 
     def __init__(self, sim: Simulator):
-        self._sim = sim
-        self.worlds, self.bucket = sim.worlds, sim.bucket
-        self.reset = sim.reset
+        super().__init__(sim)
         self.cells = np.zeros(sim.worlds, np.int32)
         self.decides = np.zeros(sim.worlds, bool)
 
-    def compile(self, episodes: Sequence[Episode]) -> SceneBatch:
-        self._note(range(len(episodes)), episodes)
-        return self._sim.compile(episodes)
-
-    def replace(
-        self, batch: SceneBatch, state: SimState, worlds: Sequence[int], episodes: Sequence[Episode]
-    ) -> tuple[SceneBatch, SimState]:
-        self._note(worlds, episodes)
-        return self._sim.replace(batch, state, worlds, episodes)
-
     def step_chunk(self, batch: SceneBatch, state: SimState, chunk: Array, record: bool = False) -> tuple[SimState, ChunkTrace]:
         self.decides = np.array(batch.mask)
-        return self._sim.step_chunk(batch, state, chunk, record)
+        return super().step_chunk(batch, state, chunk, record)
 
     def _note(self, worlds: Sequence[int], episodes: Sequence[Episode]) -> None:
         for world, episode in zip(worlds, episodes, strict=True):

@@ -14,6 +14,7 @@ from pydantic.dataclasses import dataclass
 
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.evaluation.statistics import Interval, PairedDifference, cluster_bootstrap, paired_difference, wilson
+from coda_jax.programs.refusal import first_error
 from coda_jax.runtime import InputError
 
 log = logging.getLogger(__name__)
@@ -115,10 +116,7 @@ def read_cells(path: Path) -> list[CellResult]:
         try:
             cell = _CELL.validate_json(line)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"])) or "line"
-            raise InputError(
-                f"{path}:{number} is no cell of a sweep ({where}: {first['msg']}); remove the line: its cell is measured again"
-            ) from None
+            what = first_error(error, "line")
+            raise InputError(f"{path}:{number} is no cell of a sweep ({what}); remove the line: its cell is measured again") from None
         found[cell.key] = cell
     return list(found.values())

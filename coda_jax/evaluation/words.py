@@ -24,3 +24,18 @@ def embedded_words(episodes: Sequence[Episode], catalogue: Catalogue, embed: Emb
     embedded[present] = found
     embedded = embedded.reshape(len(words), TOKENS + 1, -1)
     return embedded[:, :TOKENS], embedded[:, TOKENS]
+
+
+class Words:
+    """Embedded words of the scenes in a batch of worlds."""
+
+    def __init__(self, worlds: int, catalogue: Catalogue, embed: EmbedFn):
+        self._catalogue, self._embed = catalogue, embed
+        d = embed(["object"]).shape[-1]
+        self.text = np.zeros((worlds, TOKENS, d), np.float32)
+        self.instruction = np.zeros((worlds, d), np.float32)
+
+    def put(self, worlds: Sequence[int], episodes: Sequence[Episode]) -> None:
+        rows = np.asarray(worlds)
+        self.text, self.instruction = self.text.copy(), self.instruction.copy()  # jax may still read the old ones
+        self.text[rows], self.instruction[rows] = embedded_words(episodes, self._catalogue, self._embed)

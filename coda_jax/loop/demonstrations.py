@@ -21,6 +21,7 @@ from coda_jax.loop import parts, recordings
 from coda_jax.loop.journal import Commit, file_sha256
 from coda_jax.loop.run import Run
 from coda_jax.loop.seed_scenes import SceneSource
+from coda_jax.programs.refusal import first_error
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
@@ -234,8 +235,7 @@ def _checked(arrays: dict[str, np.ndarray]) -> list[_Row]:
     try:
         rows = _ROWS.validate_json(arrays["rows"].tobytes())
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise ValueError(f"rows: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise ValueError(f"rows: {first_error(error, '')}") from None
     n = int(length.sum())
     for name in ("actions", "executed", "mask", "qpos"):
         if arrays[name].ndim < 1 or len(arrays[name]) != n:

@@ -37,8 +37,9 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.eyes import Eyes
 from coda_jax.sim.observe import role_tokens
-from coda_jax.sim.simulator import Episode, SceneBatch, Simulator, episode_of
-from coda_jax.types import Array, Observation, SimState
+from coda_jax.sim.simulator import Episode, Simulator, episode_of
+from coda_jax.sim.watching import Watching
+from coda_jax.types import Array, Observation
 
 NAME = "evaluate"
 
@@ -76,24 +77,13 @@ def chosen_scenes(config: settings.Config, folder: Any = None) -> dict[str, list
     return {suite: scenes(suite) for suite in config.evaluate.suites}
 
 
-class GivenRoles:
+class GivenRoles(Watching):
     """A simulator that remembers who runs in its worlds, for the analysis in which the policy is told target and reference."""
 
     def __init__(self, sim: Simulator, catalogue: Catalogue):
-        self._sim, self._catalogue = sim, catalogue
-        self.worlds, self.bucket = sim.worlds, sim.bucket
-        self.reset, self.step_chunk = sim.reset, sim.step_chunk
+        super().__init__(sim)
+        self._catalogue = catalogue
         self.roles = np.full((sim.worlds, ROLES), -1, np.int32)
-
-    def compile(self, episodes: Sequence[Episode]) -> SceneBatch:
-        self._note(range(len(episodes)), episodes)
-        return self._sim.compile(episodes)
-
-    def replace(
-        self, batch: SceneBatch, state: SimState, worlds: Sequence[int], episodes: Sequence[Episode]
-    ) -> tuple[SceneBatch, SimState]:
-        self._note(worlds, episodes)
-        return self._sim.replace(batch, state, worlds, episodes)
 
     def _note(self, worlds: Sequence[int], episodes: Sequence[Episode]) -> None:
         self.roles = self.roles.copy()  # jax may still read the old ones

@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass
 
 from coda_jax.memory.rows import Row
 from coda_jax.memory.store import FILE, Memory
+from coda_jax.programs.refusal import first_error
 from coda_jax.runtime import InputError
 from coda_jax.sim.supervision.tally import Tally
 
@@ -125,12 +126,10 @@ def _parsed(memory: Memory) -> dict[int, Commit]:
         try:
             found[stored.number] = _COMMIT.validate_json(stored.body)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            field = ".".join(map(str, first["loc"])) or "body"
             raise InputError(
-                f"{memory.path}: commit {stored.number} ({stored.stage}) cannot be read by this version of coda_jax ({field}: "
-                f"{first['msg']}); go on with the version that wrote it, which config.json names, or choose another --workdir. "
-                "Nothing was changed"
+                f"{memory.path}: commit {stored.number} ({stored.stage}) cannot be read by this version of coda_jax "
+                f"({first_error(error, 'body')}); go on with the version that wrote it, which config.json names, or choose another "
+                "--workdir. Nothing was changed"
             ) from None
     return found
 

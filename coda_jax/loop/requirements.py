@@ -37,9 +37,9 @@ def parameter_count(config: settings.Config) -> int:
 
 def products_of_a_chunk(config: settings.Config) -> int:
     """Multiplications of a policy's forward pass: one for each parameter, but for an encoder's, which reads every cell of a picture."""
-    shapes = jax.eval_shape(parts.policy_of(config).init, jax.random.key(0))
     if config.obs != "pixels":
         return parameter_count(config)
+    shapes = jax.eval_shape(parts.policy_of(config).init, jax.random.key(0))
     cells = (config.pixels.height // config.pixels.patch) * (config.pixels.width // config.pixels.patch)
     every_cell = sum(leaf.size for leaf in jax.tree.leaves(shapes["net"]["cameras"]))
     every_cell += len(OBSERVED) * sum(leaf.size for leaf in jax.tree.leaves(shapes["net"]["cells"]))

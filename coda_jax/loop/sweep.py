@@ -194,7 +194,7 @@ def _measure(
     watched = evaluation.GivenRoles(sim, catalogue) if policy.given_roles else None
     with Progress(NAME, total, "rollouts") as progress:
         for suite, keys in missing.items():
-            cells, told = list(keys.values()), conditions(config, suite, scenes[suite], bucket)
+            cells, digests = list(keys.values()), [key[-1] for key in keys]
             episodes = [episode_of(s, horizon(s), (i, seed)) for i, s in enumerate(scenes[suite]) for seed in range(seeds)]
             waiting: list[dict[tuple[int, int], Result]] = [{} for _ in cells]
             ended = sweep_suite(
@@ -216,7 +216,7 @@ def _measure(
                 if len(waiting[number]) == len(episodes):
                     results = [waiting[number].pop(e.key) for e in episodes]
                     cell = cells[number]
-                    append_cell(path, _cell(config, policies[cell.policy], suite, cell.temperature, told, results))
+                    append_cell(path, _cell(config, policies[cell.policy], suite, cell.temperature, digests[number], results))
                 progress.advance(suite=suite)
 
 

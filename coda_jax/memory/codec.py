@@ -10,6 +10,8 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, Union
 
 from pydantic import TypeAdapter, ValidationError
 
+from coda_jax.programs.refusal import first_error
+
 Value = str | int | float | None
 R = TypeVar("R")
 _PLAIN = (str, int, float, bool, type(None))
@@ -71,6 +73,4 @@ class Codec(Generic[R]):
                 row[name] = {0: False, 1: True}.get(row[name], row[name])
             return self.row_type(**row)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            field = ".".join(map(str, first["loc"])) or "row"
-            raise RowError(f"{self.row_type.__name__} {where or str(values[0])[:40]!r}: {field}: {first['msg']}") from None
+            raise RowError(f"{self.row_type.__name__} {where or str(values[0])[:40]!r}: {first_error(error, 'row')}") from None

@@ -27,3 +27,9 @@ def refusal(error: ValidationError, accepted: Mapping[str, str], verbs: str, sho
     if first["type"].startswith("unexpected"):
         return f"{where}: there is no such field; use the arguments of {verbs}"
     return f"{where}: {quote(first['input'])} is not accepted{takes}"
+
+
+def first_error(error: ValidationError, whole: str) -> str:
+    """ "field: what is wrong" of the first thing that is wrong with data of our own; ``whole`` is named where it is none of the fields."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or whole}: {first['msg']}"

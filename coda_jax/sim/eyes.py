@@ -16,6 +16,7 @@ from coda_jax.sim.frames import Frames
 from coda_jax.sim.mjx_state import native_qpos
 from coda_jax.sim.robot import Robot
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
+from coda_jax.sim.watching import Watching
 from coda_jax.types import Array, ChunkTrace, SimState
 
 
@@ -51,15 +52,15 @@ def observed(renderer: Renderer, scenes: Sequence[CompiledScene], qpos: np.ndarr
     return np.stack([renderer(scenes, qpos, camera, height, width) for camera in OBSERVED], axis=1)
 
 
-class Eyes:
+class Eyes(Watching):
     """A Simulator around ``sim`` whose worlds can be looked at, as they stand between two chunks.
 
     seconds: spent on rendering so far. frames: drawn so far.
     """
 
     def __init__(self, sim: Simulator, catalogue: Catalogue, robot: Robot, renderer: Renderer, height: int, width: int):
-        self._sim, self._catalogue, self._robot, self._renderer = sim, catalogue, robot, renderer
-        self.worlds, self.bucket = sim.worlds, sim.bucket
+        super().__init__(sim)
+        self._catalogue, self._robot, self._renderer = catalogue, robot, renderer
         self.seconds, self.frames = 0.0, 0
         self._size = height, width
         self._scenes: list[CompiledScene | None] = [None] * sim.worlds
@@ -72,26 +73,24 @@ class Eyes:
         return getattr(self._sim, "physics_steps", 0)
 
     def compile(self, episodes: Sequence[Episode]) -> SceneBatch:
-        self._note(range(len(episodes)), episodes)
-        batch = self._sim.compile(episodes)
+        batch = super().compile(episodes)
         self._mask = np.array(batch.mask)
         return batch
 
     def replace(
         self, batch: SceneBatch, state: SimState, worlds: Sequence[int], episodes: Sequence[Episode]
     ) -> tuple[SceneBatch, SimState]:
-        self._note(worlds, episodes)
-        batch, self._state = self._sim.replace(batch, state, worlds, episodes)
+        batch, self._state = super().replace(batch, state, worlds, episodes)
         self._mask = np.array(batch.mask)
         return batch, self._state
 
     def reset(self, batch: SceneBatch) -> SimState:
-        self._state = self._sim.reset(batch)
+        self._state = super().reset(batch)
         return self._state
 
     def step_chunk(self, batch: SceneBatch, state: SimState, chunk: Array, record: bool = False) -> tuple[SimState, ChunkTrace]:
         self._mask = np.array(batch.mask)
-        self._state, trace = self._sim.step_chunk(batch, state, chunk, record=record)
+        self._state, trace = super().step_chunk(batch, state, chunk, record)
         return self._state, trace
 
     def look(self) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from coda_jax.types import ARTICULATED_TOKEN, ENTITIES, FREE_SLOTS, GRIPPER, TABLE
 
+VISIBLE_GROUPS = np.array([1, 1, 1, 0, 0, 0], np.uint8)  # MuJoCo's own convention
 ROBOT, BACKGROUND = GRIPPER, ENTITIES  # in a segmentation, beside tokens 0..7 and TABLE
 
 

@@ -26,9 +26,12 @@ from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import SceneError
 from coda_jax.sim.control import control_ramp
 from coda_jax.sim.executable import Executable, Report
+from coda_jax.sim.frames import ROBOT, geom_labels
 from coda_jax.sim.mjx_size import Size, size_of
 from coda_jax.sim.mjx_state import DATA, native_qpos
 from coda_jax.sim.panda import PANDA
+from coda_jax.sim.poses import turned
+from coda_jax.sim.recording import FIELD_SHAPES
 from coda_jax.sim.robot import forward_kinematics
 from coda_jax.sim.simulator import Episode, SceneBatch
 from coda_jax.types import (
@@ -39,12 +42,12 @@ from coda_jax.types import (
     HEALTH_NAN,
     HEALTH_OVERFLOW,
     MOVING_FIELDS,
-    TABLE,
     TOKENS,
     Array,
     ChunkTrace,
     SimState,
     WorldView,
+    where_rows,
 )
 
 SETTLE_STEPS = 5  # control steps with the robot held at home before the first decision
@@ -71,18 +74,13 @@ def _shared(bucket: Bucket) -> tuple[mujoco.MjModel, Any]:
 
 
 def _geom_owner(model: mujoco.MjModel) -> np.ndarray:
-    """Column of the contact matrix of each geom: tokens, table, left finger, right finger, anything else."""
-    owner = np.full(model.ngeom, _OTHER)
+    """Column of the contact matrix of each geom: tokens, table, left and right finger, base of an articulated thing, anything else."""
+    owner = geom_labels(model).astype(int)
+    owner[owner == ROBOT] = _OTHER
     for geom in range(model.ngeom):
         name = model.geom(geom).name
-        if name == "table":
-            owner[geom] = TABLE
-        elif name in ("pad_left", "pad_right"):
+        if name in ("pad_left", "pad_right"):
             owner[geom] = _FINGERS[name == "pad_right"]
-        elif name[:1] in ("o", "f") and name[1:2].isdigit():
-            owner[geom] = int(name[1]) + (FREE_SLOTS if name[0] == "f" else 0)
-        elif name.startswith("link"):
-            owner[geom] = ARTICULATED_TOKEN
         elif name.startswith("base"):
             owner[geom] = _BASE
     return owner
@@ -113,13 +111,6 @@ def _quat_of_matrix(m: Array) -> Array:
     return jnp.where(best[:, :1] < 0, -best, best)
 
 
-def _rotate(quat: Array, vector: Array) -> Array:
-    """Vectors [..., 3] turned by unit quaternions [..., 4]."""
-    w, u = quat[..., :1], quat[..., 1:]
-    twice = 2 * jnp.cross(u, vector)
-    return vector + w * twice + jnp.cross(u, twice)
-
-
 def _view(bucket: Bucket, owner: Array, scenes: MjxScenes, data: Any, pos0: Array, quat0: Array, control_step: Array) -> WorldView:
     qpos, qvel, free, articulated = data.qpos, data.qvel, bucket.free, bucket.articulated
     b = qpos.shape[0]
@@ -135,7 +126,7 @@ def _view(bucket: Bucket, owner: Array, scenes: MjxScenes, data: Any, pos0: Arra
     pos = tokens(bodies[..., :3], constants["fixture_pos"])
     quat = tokens(bodies[..., 3:], constants["fixture_quat"], (1.0, 0.0, 0.0, 0.0))
     linvel = tokens(speeds[..., :3], static)
-    angvel = tokens(_rotate(bodies[..., 3:], speeds[..., 3:]), static)  # MuJoCo keeps a free body's spin in its own frame
+    angvel = tokens(turned(bodies[..., 3:], speeds[..., 3:], jnp), static)  # MuJoCo keeps a free body's spin in its own frame
     articulation, joint_range = jnp.zeros((b, TOKENS)), jnp.zeros((b, TOKENS, 2))
     ee_pos, ee_matrix, _ = forward_kinematics(PANDA, qpos[:, :_ARM], jnp)
     touching = _touching(owner, data)
@@ -200,10 +191,6 @@ def _renew_contacts(shared: Any, fields: dict[str, Array], data: Any) -> Any:
     return jax.vmap(one)(fields, data)
 
 
-def _select(active: Array, new: Any, old: Any) -> Any:
-    return jax.tree.map(lambda n, o: jnp.where(active.reshape(-1, *(1,) * (n.ndim - 1)), n, o), new, old)
-
-
 def _health(bucket: Bucket, fields: dict[str, Array], data: Any) -> Array:
     finite = jnp.all(jnp.isfinite(data.qpos), 1) & jnp.all(jnp.isfinite(data.qvel), 1)
     if isinstance(data, mjx_warp.Physics):
@@ -239,7 +226,7 @@ def run_chunk(
     def step(carry, action):
         state, values = carry
         active = running(state, values[:, 0])
-        data = _select(active, _control_step(bucket, fixed, scenes.fields, state.physics, action, hold), state.physics)
+        data = where_rows(active, _control_step(bucket, fixed, scenes.fields, state.physics, action, hold), state.physics)
         view = _view(bucket, owner, scenes, data, state.view.pos0, state.view.quat0, state.view.control_step + active)
         state = SimState(data, view, state.stage, state.health | jnp.where(active, _health(bucket, scenes.fields, data), 0))
         values = jnp.where(active[:, None], expressions.evaluate(table, view), values)
@@ -262,7 +249,7 @@ def run_chunk(
     )
 
 
-_replace = Executable("mjx refill", jax.jit(_select))
+_replace = Executable("mjx refill", jax.jit(where_rows))
 
 
 @functools.cache
@@ -283,13 +270,9 @@ def _chunk_program(bucket: Bucket, mesh: Mesh | None) -> Executable:
 
 def _empty_view(worlds: int) -> WorldView:
     """The shapes of a view before anything was measured."""
-    special = {"ee_pos": (3,), "ee_quat": (4,), "gripper_opening": (), "articulation": (TOKENS,), "articulation_range": (TOKENS, 2)}
-    flags = {"finger_contact": (TOKENS, 2), "contact": (TOKENS, TOKENS + 1), "present": (TOKENS,)}
-    vectors = {f.name: (TOKENS, 4 if "quat" in f.name else 3) for f in dataclasses.fields(WorldView)}
-    leaves: dict[str, Any] = {name: np.zeros((worlds, *shape), np.float32) for name, shape in (vectors | special).items()}
-    leaves |= {name: np.zeros((worlds, *shape), bool) for name, shape in flags.items()}
-    leaves["control_step"] = np.zeros(worlds, np.int32)
-    return WorldView(**leaves)
+    flags = ("finger_contact", "contact", "present")
+    leaves = {name: np.zeros((worlds, *shape), bool if name in flags else np.float32) for name, shape in FIELD_SHAPES.items()}
+    return WorldView(**leaves, control_step=np.zeros(worlds, np.int32))
 
 
 class MjxSimulator:

@@ -20,6 +20,7 @@ from coda_jax.sim import mjx_model, poses, warp_extra
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import HIDDEN_GROUP, CompiledScene
 from coda_jax.sim.mjx_buckets import MJX_BUCKETS
+from coda_jax.sim.mjx_state import saved
 from coda_jax.types import Array
 
 _ROWS = 6  # of the constraint Jacobian for a contact with a pyramid of condim 4
@@ -93,13 +94,11 @@ def control_step(bucket: Bucket, model: Any, owner: Array, fields: dict[str, Arr
     from mujoco.mjx.warp.collision_driver import collision  # mjx.collision knows the implementation jax alone
 
     unset = blank(bucket, len(physics.qpos))
-    carried = {name: getattr(physics, name) for name in ("time", "qpos", "qvel", "qacc_warmstart")} | {
-        name: fields[name] for name in _START
-    }
+    carried = saved(physics) | {name: fields[name] for name in _START}
     fields = {name: values for name, values in fields.items() if name not in _START}
 
     def first(fields, carried, ctrl):
-        return mjx.step(model.tree_replace(fields), unset.replace(ctrl=ctrl, **carried))
+        return mjx.step(model.tree_replace(fields), unset.replace(**(carried | {"ctrl": ctrl})))
 
     def later(fields, data, ctrl):
         return mjx.step(model.tree_replace(fields), data.replace(ctrl=ctrl))

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import mujoco
 import numpy as np
+
+from coda_jax.sim.state import rotation_matrices
 
 _FREE, _SLIDE, _HINGE = (int(j) for j in (mujoco.mjtJoint.mjJNT_FREE, mujoco.mjtJoint.mjJNT_SLIDE, mujoco.mjtJoint.mjJNT_HINGE))
 
@@ -75,15 +78,10 @@ def multiply(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     return np.concatenate([w[..., None], v], -1)
 
 
-def turned(quat: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Vectors [..., 3] turned by quaternions [..., 4]."""
-    t = 2 * np.cross(quat[..., 1:], v)
-    return v + quat[..., :1] * t + np.cross(quat[..., 1:], t)
-
-
-def matrices(quat: np.ndarray) -> np.ndarray:
-    """Rotation matrices [..., 3, 3] of quaternions [..., 4]."""
-    return np.stack([turned(quat, np.broadcast_to(np.eye(3)[i], (*quat.shape[:-1], 3))) for i in range(3)], -1)
+def turned(quat: Any, v: Any, xp: Any = np) -> Any:
+    """Vectors [..., 3] turned by unit quaternions [..., 4]. xp: numpy or jax.numpy."""
+    t = 2 * xp.cross(quat[..., 1:], v)
+    return v + quat[..., :1] * t + xp.cross(quat[..., 1:], t)
 
 
 def body_poses(tree: Tree, bodies: Bodies, qpos: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -117,4 +115,4 @@ def attached(
     """Position [b, g, 3] and rotation [b, g, 3, 3] of things fixed to ``body`` [b, g] of posed bodies."""
     of = np.take_along_axis(quat, body[..., None], axis=1)
     at = np.take_along_axis(pos, body[..., None], axis=1) + turned(of, local_pos)
-    return at, matrices(multiply(of, local_quat))
+    return at, rotation_matrices(multiply(of, local_quat))

@@ -15,8 +15,9 @@ import numpy as np
 
 from coda_jax.sim import poses, primitives
 from coda_jax.sim.cameras import FRONT, Camera, pixel_rays
-from coda_jax.sim.frames import BACKGROUND, Frames, geom_labels
+from coda_jax.sim.frames import BACKGROUND, VISIBLE_GROUPS, Frames, geom_labels
 from coda_jax.sim.shading import FAR_M, SUN, facing_sun, shade, sky
+from coda_jax.sim.state import rotation_matrices
 from coda_jax.types import TABLE, Array, _pytree
 
 _KIND = {
@@ -27,7 +28,6 @@ _KIND = {
     int(mujoco.mjtGeom.mjGEOM_CYLINDER): primitives.CYLINDER,
     int(mujoco.mjtGeom.mjGEOM_CAPSULE): primitives.CAPSULE,
 }
-_VISIBLE_GROUPS = 3  # MuJoCo's convention, as in sim/render.py
 _OFFSET_M = 2e-4  # shadow rays start this far off the surface
 Vector = tuple[Array, Array, Array]
 
@@ -57,7 +57,7 @@ def drawn(models: Sequence[mujoco.MjModel]) -> Drawn:
     first = models[0]
     kinds, lists = [], np.full((len(primitives.KINDS), len(models), first.ngeom), -1, np.int32)
     for i, model in enumerate(models):
-        visible = (model.geom_group < _VISIBLE_GROUPS) & (model.geom_rgba[:, 3] > 0)
+        visible = (VISIBLE_GROUPS[model.geom_group] > 0) & (model.geom_rgba[:, 3] > 0)
         kind = np.array([_KIND.get(int(t), -1) for t in model.geom_type], np.int32)
         if (visible & (kind < 0)).any():
             odd = model.geom(int(np.flatnonzero(visible & (kind < 0))[0]))
@@ -107,7 +107,7 @@ def posed(models: Sequence[mujoco.MjModel], qpos: np.ndarray, camera: Camera) ->
     eye, mount = np.broadcast_to(np.array(camera.pos_m), (len(qpos), 3)), np.broadcast_to(np.eye(3), (len(qpos), 3, 3))
     if camera.body is not None:
         i = tree.names.index(camera.body)
-        eye, mount = at[:, i] + poses.turned(turn[:, i], eye), poses.matrices(turn[:, i])
+        eye, mount = at[:, i] + poses.turned(turn[:, i], eye), rotation_matrices(turn[:, i])
     return tuple(np.asarray(v, np.float32) for v in (place, rotation, eye, mount))
 
 

@@ -55,27 +55,45 @@ def observed(views: WorldView) -> dict[str, np.ndarray]:
     return seen | {name: getattr(views, name)[0] for name in EPISODE_FIELDS}
 
 
+class Strip:
+    """The moments of one episode that runs in ``world``, from ``view`` of the batch at its start."""
+
+    def __init__(self, view: WorldView, world: int):
+        self._fixed = fixed_of(view, world)
+        self._pieces = [{name: np.array(getattr(view, name)[world])[None] for name in MOVING_FIELDS}]
+
+    def append(self, moving: Mapping[str, np.ndarray]) -> None:
+        """MOVING_FIELDS [n, ...] after n further control steps."""
+        self._pieces.append({name: moving[name] for name in MOVING_FIELDS})
+
+    def moments(self) -> WorldView:
+        """All of them so far."""
+        return moments({name: np.concatenate([piece[name] for piece in self._pieces]) for name in MOVING_FIELDS}, self._fixed)
+
+
 class Tape:
     """The moments of the episodes that run now in a batch of worlds whose chunks are recorded."""
 
     def __init__(self, worlds: int):
-        self._fixed: list[dict[str, np.ndarray]] = [{} for _ in range(worlds)]
-        self._pieces: list[list[dict[str, np.ndarray]]] = [[] for _ in range(worlds)]
+        self._strips: list[Strip | None] = [None] * worlds
 
     def begin(self, worlds: Iterable[int], view: WorldView) -> None:
         """Episodes begin in ``worlds`` at ``view`` of the batch."""
         for w in worlds:
-            start = {name: np.array(getattr(view, name)[w])[None] for name in MOVING_FIELDS}
-            self._fixed[w], self._pieces[w] = fixed_of(view, w), [start]
+            self._strips[w] = Strip(view, w)
 
     def append(self, mask: np.ndarray, trace: ChunkTrace) -> None:
         """A chunk was carried out in the worlds of ``mask``."""
         assert trace.moving is not None, "it was asked for"
         moving, steps = {name: np.asarray(trace.moving[name]) for name in MOVING_FIELDS}, np.asarray(trace.executed)
-        for w in np.flatnonzero(mask):
-            self._pieces[w].append({name: values[w, : steps[w]] for name, values in moving.items()})
+        for w in np.flatnonzero(mask).tolist():
+            self._strip(w).append({name: values[w, : steps[w]] for name, values in moving.items()})
 
     def cut(self, world: int) -> WorldView:
         """The moments of the world's episode, which ends here."""
-        pieces = self._pieces[world]
-        return moments({name: np.concatenate([piece[name] for piece in pieces]) for name in MOVING_FIELDS}, self._fixed[world])
+        return self._strip(world).moments()
+
+    def _strip(self, world: int) -> Strip:
+        strip = self._strips[world]
+        assert strip is not None, "it began"
+        return strip

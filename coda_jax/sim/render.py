@@ -17,10 +17,9 @@ from mujoco.batch import Batch
 
 from coda_jax.sim.cameras import FRONT, Camera, pixel_rays
 from coda_jax.sim.compile import CompiledScene
-from coda_jax.sim.frames import BACKGROUND, Frames, geom_labels
+from coda_jax.sim.frames import BACKGROUND, VISIBLE_GROUPS, Frames, geom_labels
 from coda_jax.sim.shading import FAR_M, SUN, facing_sun, shade, sky
 
-VISIBLE_GROUPS = np.array([1, 1, 1, 0, 0, 0], np.uint8)
 _OFFSET_M = 1e-4  # shadow rays start this far off the surface
 _RAYS_PER_CALL = 400_000  # bounds the memory of one call to about 50 MB
 

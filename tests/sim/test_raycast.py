@@ -4,43 +4,25 @@ import mujoco
 import numpy as np
 import pytest
 
-from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.generate import sample_spec
 from coda_jax.sim import poses, raycast, render
-from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.cameras import FRONT, OBSERVED, WRIST, seen_at
-from coda_jax.sim.compile import compile_scene
 from coda_jax.sim.eyes import Batched
 from coda_jax.sim.frames import BACKGROUND, ROBOT
+from coda_jax.sim.state import rotation_matrices
 from coda_jax.types import TABLE
+from tests.sim.looked_at import inside, moved_states, scenes_of_every_family
 
 SIZE = 40
-BUCKET = Bucket(6, 6, True)
 
 
 @pytest.fixture(scope="module")
 def scenes():
-    catalogue = Catalogue("train")
-    chosen = [("pick_place", 0), ("pick_place", 5), ("articulated", 1), ("put_inside", 2), ("stack_insert", 3), ("articulated", 4)]
-    return [compile_scene(sample_spec(catalogue, family, "id", "train", seed), catalogue, BUCKET) for family, seed in chosen]
+    return scenes_of_every_family()
 
 
 @pytest.fixture(scope="module")
 def states(scenes):
-    """The scenes' first states with the arm, the objects and the joints moved and turned."""
-    rng = np.random.default_rng(0)
-    qpos = np.stack([s.qpos for s in scenes])
-    qpos[:, :7] += rng.uniform(-0.3, 0.3, (len(scenes), 7))
-    qpos[:, 9:-1] += rng.uniform(-0.05, 0.05, qpos[:, 9:-1].shape)
-    qpos[:, -1] += 0.1
-    return qpos
-
-
-def inside(segmentation):
-    """Pixels all of whose eight neighbours are of the same thing: at an edge the last bit of a ray decides what it meets."""
-    padded = np.pad(segmentation, ((0, 0), (1, 1), (1, 1)), mode="edge")
-    near = [padded[:, i : i + SIZE, j : j + SIZE] for i in range(3) for j in range(3)]
-    return np.all([n == segmentation for n in near], axis=0)
+    return moved_states(scenes)
 
 
 @pytest.mark.parametrize("camera", OBSERVED, ids=["front", "wrist"])
@@ -67,7 +49,7 @@ def test_kinematics_are_those_of_mujoco(scenes, states):
         data.qpos[:] = qpos
         mujoco.mj_kinematics(model, data)
         np.testing.assert_allclose(pos, data.xpos, atol=1e-9)
-        np.testing.assert_allclose(poses.matrices(quat).reshape(-1, 9), data.xmat, atol=1e-9)
+        np.testing.assert_allclose(rotation_matrices(quat).reshape(-1, 9), data.xmat, atol=1e-9)
 
 
 @pytest.mark.parametrize("camera", OBSERVED, ids=["front", "wrist"])

@@ -3,44 +3,25 @@
 import numpy as np
 import pytest
 
-from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.generate import sample_spec
 from coda_jax.sim import raycast, render, warp_extra, warp_render
-from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.cameras import FRONT, OBSERVED, WRIST
-from coda_jax.sim.compile import compile_scene
 from coda_jax.sim.eyes import Batched
 from coda_jax.sim.frames import BACKGROUND, ROBOT
 from coda_jax.types import TABLE
+from tests.sim.looked_at import inside, moved_states, scenes_of_every_family
 
 HEIGHT, WIDTH = 40, 56
-BUCKET = Bucket(6, 6, True)
 needs_warp = pytest.mark.skipif(not warp_extra.installed(), reason="needs the extra warp")
 
 
 @pytest.fixture(scope="module")
 def scenes():
-    catalogue = Catalogue("train")
-    chosen = [("pick_place", 0), ("pick_place", 5), ("articulated", 1), ("put_inside", 2), ("stack_insert", 3), ("articulated", 4)]
-    return [compile_scene(sample_spec(catalogue, family, "id", "train", seed), catalogue, BUCKET) for family, seed in chosen]
+    return scenes_of_every_family()
 
 
 @pytest.fixture(scope="module")
 def states(scenes):
-    """The scenes' first states with the arm, the objects and the joints moved and turned."""
-    rng = np.random.default_rng(0)
-    qpos = np.stack([s.qpos for s in scenes])
-    qpos[:, :7] += rng.uniform(-0.3, 0.3, (len(scenes), 7))
-    qpos[:, 9:-1] += rng.uniform(-0.05, 0.05, qpos[:, 9:-1].shape)
-    qpos[:, -1] += 0.1
-    return qpos
-
-
-def inside(segmentation):
-    """Pixels all of whose eight neighbours are of the same thing: at an edge the last bit of a ray decides what it meets."""
-    padded = np.pad(segmentation, ((0, 0), (1, 1), (1, 1)), mode="edge")
-    near = [padded[:, i : i + HEIGHT, j : j + WIDTH] for i in range(3) for j in range(3)]
-    return np.all([n == segmentation for n in near], axis=0)
+    return moved_states(scenes)
 
 
 @needs_warp

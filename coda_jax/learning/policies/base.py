@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 
-from coda_jax.types import Array, Observation, _pytree
+from coda_jax.types import Array, Observation, _pytree, where_rows
 
 Params = Any  # a pytree of arrays; statistics of the actions are part of it and travel with every checkpoint
 
@@ -54,7 +54,7 @@ def mixed(take: Array, first: ChunkBatch, second: ChunkBatch) -> ChunkBatch:
         first = dataclasses.replace(first, table=WordTable(text, tables[0].names))
         second = dataclasses.replace(second, table=WordTable(text, tables[1].names + tables[0].text.shape[0]))
     plain = [dataclasses.replace(batch, table=None) for batch in (first, second)]
-    chosen = jax.tree.map(lambda a, b: jnp.where(take.reshape(-1, *[1] * (a.ndim - 1)), a, b), *plain)
+    chosen = where_rows(take, *plain)
     if first.table is None or second.table is None:
         return chosen
     names = jnp.where(take[:, None], first.table.names, second.table.names)
