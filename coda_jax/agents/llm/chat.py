@@ -50,9 +50,9 @@ class Tool:
 class Request:
     """One question to a model.
 
-    purpose: who asks, for counters and the ledger, e.g. "engine.write". seed: tells apart questions of the same words, which are recorded by
-    their content; also given to servers that take one. schema: the answer's text must fit it; None for free text. max_tokens: of the
-    answer.
+    purpose: who asks, for counters and the ledger, e.g. "engine.write". seed: tells apart questions of the same words, which are recorded
+    by their content; also given to servers that take one. schema: the answer's text must fit it; None for free text. max_tokens: of
+    the answer.
     """
 
     purpose: str
@@ -65,7 +65,8 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class Reply:
-    """A complete answer: text (fitting the schema, where there is one) or calls of offered tools. tokens: (in, out), as the server counted."""
+    """A complete answer: text (fitting the schema, where there is one) or calls of offered tools. tokens: (in, out), as the server
+    counted."""
 
     text: str
     calls: tuple[ToolCall, ...]
