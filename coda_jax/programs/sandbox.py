@@ -2,21 +2,26 @@
 
 The interpreter is pydantic-monty: a Python subset without files, processes, network or host objects. A program gets no host function and
 no host value; its value leaves the worker as JSON text and is read as a stranger's bytes. Three layers hold each limit: the interpreter's
-own, resource limits of the worker process, and the parent's deadline, which kills the worker.
+own, resource limits of the worker process, and the parent's deadline, which kills the worker. What else the operating system takes from the
+worker is in confine.py; what an author is told of errors in said.py.
 """
 
 from __future__ import annotations
 
 import atexit
+import concurrent.futures
 import contextlib
+import dataclasses
 import datetime
 import os
 import re
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pydantic_monty
 
+from coda_jax.programs import confine
 from coda_jax.programs.errors import ErrorKind, ProgramError, one_line
 from coda_jax.programs.limits import Limits, check_text
 from coda_jax.programs.plain import Plain, parse_reply
@@ -51,8 +56,24 @@ _first_user: int | None = None
 _inherited: list[Any] = []  # pools of a parent process, kept alive in a forked child: collecting them would end the parent's workers
 
 
+_START_S = 20.0  # a worker starts in some 0.1 s, longer on a busy machine
+
+# (layers left out, executable) of the workers of this process: the most confined with which one runs here.
+_settled: tuple[str, str | None] | None = None
+
+
 class _OutputLimit(Exception):
     pass
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One call of ``Sandbox.evaluate``, of which the fields are the arguments."""
+
+    text: str
+    sdk_source: str = ""
+    ending: str = "result = scene(...)"
+    invalid: ErrorKind = ErrorKind.INVALID_SCENE
 
 
 class Sandbox:
@@ -60,12 +81,15 @@ class Sandbox:
 
     Args:
       limits: see Limits.
+      workers: programs that can run at the same time, each in a process of its own; more threads than that wait for one another.
 
     Use as a context manager, or call ``close``; at the end of the process it closes itself.
     """
 
-    def __init__(self, limits: Limits):
-        self.limits = limits
+    def __init__(self, limits: Limits, workers: int = 1):
+        if workers < 1:
+            raise ValueError(f"{workers} workers: give at least 1")
+        self.limits, self.workers = limits, workers
         self._pool: Any = None
         self._owner = 0
         self._lock = threading.Lock()
@@ -106,7 +130,9 @@ class Sandbox:
         printed = _Printed(self.limits.output_chars)
         loaded = False
         try:
-            with self._session() as session:
+            with contextlib.ExitStack() as stack:
+                session = self._session()
+                stack.push(session)
                 _confine(session.worker_pid, self.limits.memory_bytes)
                 session.feed_run(sdk_source + _NO_VALUE, print_callback=printed)
                 loaded = True
@@ -120,43 +146,96 @@ class Sandbox:
             stalled = isinstance(error, pydantic_monty.MontyRuntimeError) and isinstance(error.exception(), TimeoutError)
             if not loaded and not stalled and not isinstance(error, pydantic_monty.MontyCrashedError):
                 raise
-            raise _explain(error, printed, self.limits, text.count("\n") + 1, ending, invalid) from None
+            raise _explain(error, printed, self.limits, text.count("\n") + 1, Task(text, sdk_source, ending, invalid)) from None
         return parse_reply(reply, self.limits.reply_chars)
 
+    def evaluate_many(self, tasks: Sequence[Task]) -> list[Plain | ProgramError]:
+        """What ``evaluate`` returns, or raises as ProgramError, for each task, in their order and as many at a time as there are workers."""
+
+        def outcome(task: Task) -> Plain | ProgramError:
+            try:
+                return self.evaluate(task.text, task.sdk_source, task.ending, task.invalid)
+            except ProgramError as error:
+                return error
+
+        with concurrent.futures.ThreadPoolExecutor(self.workers) as threads:
+            return list(threads.map(outcome, tasks))
+
+    def confined(self) -> dict[str, bool]:
+        """Layers that the system shows to be in force in a worker (confine.py), of the worker of an empty program."""
+        with contextlib.ExitStack() as stack:
+            session = self._session()
+            stack.push(session)
+            return confine.seen_from_outside(session.worker_pid)
+
     def _session(self) -> Any:
+        """A session with a worker of its own, already entered.
+
+        Raises:
+          RuntimeError: no worker starts, or this process was forked from one with a sandbox.
+        """
         global _first_user
-        with self._lock:
-            _first_user = _first_user or os.getpid()
-            if _first_user != os.getpid():
-                raise RuntimeError(
-                    "this process was forked after its parent had used a sandbox, whose threads did not come along: "
-                    "start processes with multiprocessing.get_context('spawn')"
-                )
-            if self._pool is None:
-                wait_s = self.limits.time_s + self.limits.grace_s
-                self._pool = pydantic_monty.Monty(
-                    min_processes=1,
-                    max_processes=1,
-                    checkout_timeout=60.0 + 10 * wait_s,
-                    request_timeout=wait_s,
-                    max_checkouts_per_worker=CHECKOUTS_PER_WORKER,
-                    feed_duration_limit_grace=self.limits.grace_s,
-                ).__enter__()
-                self._owner = os.getpid()
-                atexit.register(self.close)
-            pool = self._pool
-        return pool.checkout(
-            script_name="program",
-            limits={
-                "max_feed_duration_secs": self.limits.time_s,
-                "max_memory": self.limits.memory_bytes,
-                "max_recursion_depth": self.limits.recursion,
-                "max_suspensions": 16,
-                "max_total_sleep_secs": 0.0,
-            },
-            os_policy=_OS_POLICY,
-            assert_message_annotations=False,
-        )
+        for last in (False, True):
+            with self._lock:
+                _first_user = _first_user or os.getpid()
+                if _first_user != os.getpid():
+                    raise RuntimeError(
+                        "this process was forked after its parent had used a sandbox, whose threads did not come along: "
+                        "start processes with multiprocessing.get_context('spawn')"
+                    )
+                if self._pool is None:
+                    self._pool, self._owner = _opened(self.limits, self.workers), os.getpid()
+                    atexit.register(self.close)
+                pool = self._pool
+            session = _checkout(pool, self.limits)
+            try:
+                return session.__enter__()
+            except pydantic_monty.MontyCrashedError as error:  # it has not seen the program
+                if last:
+                    raise RuntimeError(f"the sandbox's worker does not start ({error}): run --mode=doctor") from error
+        raise AssertionError("unreachable")
+
+
+def _opened(limits: Limits, workers: int) -> Any:
+    """A pool of workers as confined as this machine lets them run, which the first of a process finds out."""
+    global _settled
+    for without, path in [_settled] if _settled else confine.launchers():
+        wait_s = limits.time_s + limits.grace_s
+        pool = pydantic_monty.Monty(
+            binary_path=path,
+            min_processes=1,
+            max_processes=workers,
+            checkout_timeout=60.0 + 10 * wait_s,
+            request_timeout=wait_s + _START_S,
+            max_checkouts_per_worker=CHECKOUTS_PER_WORKER,
+            feed_duration_limit_grace=limits.grace_s,
+        ).__enter__()
+        if _settled or path is None:
+            return pool
+        try:
+            with _checkout(pool, limits) as session:
+                session.feed_run("1" + _NO_VALUE)
+        except (pydantic_monty.MontyError, OSError):
+            pool.__exit__(None, None, None)
+            continue
+        _settled = without, path
+        return pool
+    raise AssertionError("the last of the launchers is none")
+
+
+def _checkout(pool: Any, limits: Limits) -> Any:
+    return pool.checkout(
+        script_name="program",
+        limits={
+            "max_feed_duration_secs": limits.time_s,
+            "max_memory": limits.memory_bytes,
+            "max_recursion_depth": limits.recursion,
+            "max_suspensions": 16,
+            "max_total_sleep_secs": 0.0,
+        },
+        os_policy=_OS_POLICY,
+        assert_message_annotations=False,
+    )
 
 
 class _Printed:
@@ -191,7 +270,7 @@ def _confine(pid: int | None, memory_bytes: int) -> None:
             resource.prlimit(pid, which, (value, value))
 
 
-def _explain(error: Exception, printed: _Printed, limits: Limits, lines: int, ending: str, invalid: ErrorKind) -> ProgramError:
+def _explain(error: Exception, printed: _Printed, limits: Limits, lines: int, task: Task) -> ProgramError:
     """The program error that stands for what came out of the worker; ``lines``: how many the program has."""
     if printed.over or isinstance(error, _OutputLimit):
         return ProgramError(ErrorKind.LIMIT_OUTPUT, f"printed more than {limits.output_chars} characters: remove print(), it is never read")
@@ -219,10 +298,10 @@ def _explain(error: Exception, printed: _Printed, limits: Limits, lines: int, en
         return ProgramError(ErrorKind.LIMIT_RECURSION, f"calls or values nested more than {limits.recursion} deep: use a loop", line)
     if frames and frames[-1].filename not in (_SDK, _PROGRAM):
         if isinstance(inner, NameError):
-            return ProgramError(ErrorKind.NOT_DATA, f"result is missing: end the program with `{ending}`")
+            return ProgramError(ErrorKind.NOT_DATA, f"result is missing: end the program with `{task.ending}`")
         return ProgramError(ErrorKind.NOT_DATA, f"result is no plain data ({said}): use dicts, lists, strings and numbers")
     if frames and frames[-1].filename == _SDK:
-        return ProgramError(invalid, said, line)
+        return ProgramError(task.invalid, said, line)
     refused = isinstance(inner, (PermissionError, ImportError, OSError)) or "not supported in this environment" in said
     if refused or (isinstance(inner, (NameError, AttributeError)) and any(word in said for word in _INTERNALS)):
         return ProgramError(ErrorKind.FORBIDDEN, f"{one_line(said, 120)}: {_NO_HELP}", line)
