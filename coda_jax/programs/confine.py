@@ -120,7 +120,9 @@ def measure(without: str = "") -> Confinement | None:
 
 
 def seen_from_outside(pid: int) -> dict[str, bool]:
-    """Layers that /proc shows to be in force in a running worker (Landlock is not shown there)."""
+    """Layers that /proc shows to be in force in a running worker, or not (Landlock is not shown there); empty without /proc."""
+    if not os.path.exists(f"/proc/{pid}/status"):
+        return {}
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
     spaces = [os.readlink(f"/proc/{pid}/ns/{kind}") != os.readlink(f"/proc/self/ns/{kind}") for kind in ("user", "net", "ipc", "uts")]
     return {
