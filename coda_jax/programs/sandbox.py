@@ -168,7 +168,10 @@ class Sandbox:
           RuntimeError: no worker starts, or this process was forked from one with a sandbox.
         """
         global _first_user
+        failed: Exception | None = None
         for last in (False, True):
+            if last:
+                confine.renew()
             with self._lock:
                 _first_user = _first_user or os.getpid()
                 if _first_user != os.getpid():
@@ -176,17 +179,19 @@ class Sandbox:
                         "this process was forked after its parent had used a sandbox, whose threads did not come along: "
                         "start processes with multiprocessing.get_context('spawn')"
                     )
-                if self._pool is None:
-                    self._pool, self._owner = _opened(self.limits, self.workers), os.getpid()
-                    atexit.register(self.close)
-                pool = self._pool
-            session = _checkout(pool, self.limits)
+                try:
+                    if self._pool is None:
+                        self._pool, self._owner = _opened(self.limits, self.workers), os.getpid()
+                        atexit.register(self.close)
+                    pool = self._pool
+                except (RuntimeError, OSError) as error:
+                    failed = error
+                    continue
             try:
-                return session.__enter__()
-            except pydantic_monty.MontyCrashedError as error:  # it has not seen the program
-                if last:
-                    raise RuntimeError(f"the sandbox's worker does not start ({error}): run --mode=doctor") from error
-        raise AssertionError("unreachable")
+                return _checkout(pool, self.limits).__enter__()
+            except (pydantic_monty.MontyCrashedError, RuntimeError, OSError) as error:  # it has not seen the program
+                failed = error
+        raise RuntimeError(f"the sandbox's worker does not start ({failed}): run --mode=doctor") from failed
 
 
 def _opened(limits: Limits, workers: int) -> Any:
@@ -202,13 +207,17 @@ def _opened(limits: Limits, workers: int) -> Any:
             request_timeout=wait_s + _START_S,
             max_checkouts_per_worker=CHECKOUTS_PER_WORKER,
             feed_duration_limit_grace=limits.grace_s,
-        ).__enter__()
+        )
         if _settled or path is None:
-            return pool
+            return pool.__enter__()
+        try:
+            pool.__enter__()
+        except (RuntimeError, OSError):  # the file cannot be started
+            continue
         try:
             with _checkout(pool, limits) as session:
                 session.feed_run("1" + _NO_VALUE)
-        except (pydantic_monty.MontyError, OSError):
+        except (pydantic_monty.MontyError, RuntimeError, OSError):
             pool.__exit__(None, None, None)
             continue
         _settled = without, path

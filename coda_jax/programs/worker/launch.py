@@ -52,8 +52,7 @@ def control(option: int, *values: int) -> None:
 
 
 def close_files() -> None:
-    """Inherited files are closed, and what a dying worker complains of, which may hold text of a program, goes nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    """Inherited files are closed."""
     os.closerange(FIRST_FREE, min(os.sysconf("SC_OPEN_MAX"), MOST_DESCRIPTORS))
 
 
@@ -72,7 +71,9 @@ def drop_capabilities() -> None:
     """None is held, and with nothing in the bounding set a program started by root gets none either."""
     with open("/proc/sys/kernel/cap_last_cap") as file:
         last = int(file.read())
-    for capability in range(last + 1):
+    with open("/proc/self/status") as file:
+        held = next(int(line.split()[1], 16) for line in file if line.startswith("CapPrm"))
+    for capability in range(last + 1 if held else 0):  # who holds none gets none either
         control(PR_CAPBSET_DROP, capability)
     nothing = ctypes.create_string_buffer(24)
     if libc.capset(ctypes.create_string_buffer(struct.pack("=Ii", CAPABILITY_VERSION, 0)), nothing) < 0:
