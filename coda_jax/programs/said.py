@@ -44,6 +44,7 @@ _TYPES = frozenset((
     "slice", "type", "module", "method", "object", "ellipsis", "builtin_function_or_method", "dict_keys", "dict_values", "dict_items",
     "iterator", "generator", "coroutine", "Exception", "ValueError", "TypeError",
 ))  # fmt: skip
+_EVALUATED = re.compile(r" \(<string>, line [0-9]{1,9}\)$")
 _OPEN = re.compile(r"[A-Za-z0-9_ ,.:?+()\[\]=;-]*")  # what an open place of a verb's sentence may consist of
 _PLACE = re.compile(r"<(name|type|number|sign|token|text)>")
 
@@ -147,6 +148,11 @@ object of type '<type>' has no len()
 <name>() takes <number> positional arguments but <number> was given
 <name>() takes from <number> to <number> positional arguments but <number> were given
 <name>() takes no arguments
+<name>() takes no keyword arguments
+<name>() takes at least <number> positional argument (<number> given)
+<name>() takes at least <number> argument (<number> given)
+<name>() takes at most <number> arguments (<number> given)
+<name> expected <number> argument, got <number>
 <name>() takes no arguments (<number> given)
 <name>() takes exactly one argument (<number> given)
 <name>() got an unexpected keyword argument '<name>'
@@ -169,6 +175,9 @@ argument of type '<type>' is not iterable
 list indices must be integers or slices, not <type>
 tuple indices must be integers or slices, not <type>
 string indices must be integers, not '<type>'
+argument of type '<type>' is not a container or iterable
+type object '<type>' has no attribute '<name>'
+__init__() should return None, not '<type>'
 list index out of range
 tuple index out of range
 string index out of range
@@ -220,6 +229,8 @@ cannot create '<type>' instances
 SYNTAX = tuple(
     _sentence(line)
     for line in """\
+Invalid Syntax
+Source is too deeply nested
 Expected <token>, found <token>
 Expected an expression
 Expected a statement
@@ -299,7 +310,7 @@ MISSING = (
 
 def of_interpreter(message: str, sentences: tuple[Sentence, ...] = RUNTIME) -> str:
     """The known sentence that ``message`` is, names in it cut; empty where it is none."""
-    message = message[:MAX_MESSAGE]
+    message = _EVALUATED.sub("", message[:MAX_MESSAGE])
     return _chosen(message, sentences, lambda kind, place: _SHOWN[kind](place)).replace("`", "'")
 
 
