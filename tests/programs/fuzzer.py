@@ -10,11 +10,12 @@ import dataclasses
 import math
 import os
 import random
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
 
-from coda_jax.programs.errors import MAX_MESSAGE, ProgramError
+from coda_jax.programs.errors import MAX_MESSAGE, MAX_QUOTE, ProgramError
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.programs.training.program import evaluate_training
 from coda_jax.scenes.catalogue import Catalogue
@@ -366,11 +367,10 @@ class Fuzzer:
         wrong = []
         if not (shown.isascii() and shown.isprintable()) or len(error.message) > MAX_MESSAGE:
             wrong.append(f"message is not one bounded line of ASCII: {shown!r}")
-        words = shown.lower().replace("_", " ").replace("?", " ")
-        if " ".join(PAYLOAD.split()[1:]) in words and "..." not in words:
-            wrong.append(f"text of the program in the message: {shown!r}")
         if PAYLOAD in shown.lower():
             wrong.append(f"a sentence of the program in the message: {shown!r}")
+        if any(len(word) > MAX_QUOTE for word in re.findall(r"\w+", shown)):
+            wrong.append(f"a long name in the message: {shown!r}")
         return wrong + [f"secret in {shown!r}" for secret in self.secrets if secret in shown]
 
     def of_value(self, value: object) -> list[str]:
