@@ -1,8 +1,8 @@
-"""What the sandbox costs: ``python -m benchmarks.sandbox [--programs=200]``.
+"""What the sandbox costs: ``python -m benchmarks.sandbox [--programs=400]``.
 
-Programs a second, the median of one program, through the whole door of each kind (verbs, program, strict records) with one and with two
-workers, and the interpreter alone with its worker confined and as it is; how long a worker takes to start, confined and as it is; and what
-an endless program costs. One JSON object a line.
+Programs a second in the quickest of twenty rounds and the median of one program, through the whole door of each kind (verbs, program,
+strict records) with one and with two workers, and of the interpreter alone with its worker confined and as it is; how long a worker takes
+to start, confined and as it is; and what an endless program costs. One JSON object a line.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.generation import evaluate_generation
 from coda_jax.scenes.program import evaluate_scene
 
-_PROGRAMS = flags.DEFINE_integer("programs", 200, "Programs timed for each row.", lower_bound=1)
+_PROGRAMS = flags.DEFINE_integer("programs", 400, "Programs timed for each row.", lower_bound=1)
 _STARTS = flags.DEFINE_integer("starts", 10, "Starts timed for each way to start a worker.", lower_bound=1)
+
+ROUNDS = 20  # of which the quickest counts: the neighbours on a shared machine come and go
 
 SCENE = """
 things = [thing("mug_1", asset="mug_00", at=(0.45, 0.1), role="target", colour="red"),
@@ -49,7 +51,7 @@ result = generation(
 TRAINING = """
 result = training(
     subgoal("near", done=at_most(distance("gripper", "target"), 0.05), progress=ramp(distance("gripper", "target"), 0.4, 0.02)),
-    subgoal("lifted", done=lifted("target"), progress=grasped("target")),
+    subgoal("lifted", done=at_least(lifted("target"), 0.05), progress=grasped("target")),
     subgoal("placed", done=success(), progress=success()),
     tools(demo_share=0.3),
 )
@@ -62,7 +64,7 @@ def report(name: str, value: float, unit: str, **more: object) -> None:
 
 
 def throughput(evaluate: Callable[[], object], workers: int) -> tuple[float, float]:
-    """Programs a second and the median seconds of one, with as many threads as workers."""
+    """Programs a second in the quickest round, and the median seconds of one in all rounds, with as many threads as workers."""
     for _ in range(2 * workers):
         evaluate()
     seconds: list[float] = []
@@ -72,10 +74,13 @@ def throughput(evaluate: Callable[[], object], workers: int) -> tuple[float, flo
         evaluate()
         seconds.append(time.perf_counter() - began)
 
-    began = time.perf_counter()
+    best, each = 0.0, max(1, _PROGRAMS.value // ROUNDS)
     with ThreadPoolExecutor(workers) as threads:
-        list(threads.map(one, range(_PROGRAMS.value)))
-    return _PROGRAMS.value / (time.perf_counter() - began), statistics.median(seconds)
+        for _ in range(ROUNDS):
+            began = time.perf_counter()
+            list(threads.map(one, range(each)))
+            best = max(best, each / (time.perf_counter() - began))
+    return best, statistics.median(seconds)
 
 
 def main(arguments: list[str]) -> None:
