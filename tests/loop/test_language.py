@@ -100,7 +100,7 @@ def test_what_is_asked_is_committed_and_reported(tmp_path, capsys):
         with started(config, tmp_path) as job:
             both_stages(job)
             summary = summary_of(job, [])
-        assert [b["max_tokens"] for b in server.bodies] == [50] * 5
+        assert [b["max_tokens"] for b in server.bodies] == [50] * 4  # the second "b" is the question of before
     found = outcome_of(tmp_path)
     asked = found["asked"]["engine.write"]
     assert (asked.tokens_in, asked.tokens_out, asked.outcomes) == (55, 35, {"answered": 4, "truncated": 1})
@@ -111,7 +111,7 @@ def test_what_is_asked_is_committed_and_reported(tmp_path, capsys):
     assert [(row["stage"], sum(row["outcomes"].values())) for row in rows] == [("diagnose", 2), ("propose", 3)]
     assert rows[1]["counts"] == {"answered": 2, "fallback": 1, "rejected:syntax": 2, "truncated": 1}
     ledger = json.loads((tmp_path / "ledger.json").read_text())["language_model"]["round_1"]["engine.write"]
-    assert (ledger["calls"], ledger["recorded"], ledger["tokens_in"], ledger["cost"]) == (5, 0, 55, pytest.approx(35 * 2e-6))
+    assert (ledger["calls"], ledger["recorded"], ledger["tokens_in"], ledger["cost"]) == (4, 1, 44, pytest.approx(28 * 2e-6))
     assert "propose: fake: 3 questions, 2 answered; 54 of 500,000 tokens" in capsys.readouterr().err
 
 
