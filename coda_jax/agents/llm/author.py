@@ -63,7 +63,7 @@ class Commission(Generic[T]):
 
 
 def written(wanted: Commission[T], tally: Tally) -> Dialogue[T | None]:
-    """The dialogue that ends with what the door accepted, or None. At most ``1 + repairs + tool_rounds`` questions, every answer counted."""
+    """The dialogue that ends with what the door accepted, or None: at most ``1 + repairs + tool_rounds`` questions, each answer counted."""
     messages, attempts, rounds = list(wanted.messages), 0, wanted.tool_rounds
     while attempts <= wanted.repairs:
         tools = wanted.toolbox.tools if wanted.toolbox is not None and rounds > 0 else ()

@@ -34,8 +34,8 @@ _LINE = 200
 
 @dataclasses.dataclass(frozen=True)
 class EngineSettings:
-    """programs: asked for side by side for a difficulty. repairs: attempts at a program after its first. tool_rounds: answers in which tools
-    may be used, 0 for none: the facts then stand in the question. tool_chars: of a tool's answer. rollouts: quick ones for one program.
+    """programs: asked for side by side for a difficulty. repairs: attempts at a program after its first. tool_rounds: answers in which
+    tools may be used, 0 for none: the facts then stand in the question. tool_chars: of a tool's answer. rollouts: quick ones for one program.
     mends: questions about scenes that no standard repair cures, of one engine. answer_tokens: of an answer."""
 
     programs: int
@@ -72,7 +72,7 @@ class LlmEngine:
 
     def _written(self, difficulty: Difficulty, bases: Sequence[SceneSpec]) -> list[tuple[int, GenerationProgram]]:
         """Valid variants and program of each that passed, in the order of the questions."""
-        chosen, taken = self._settings, set(self._tools.taken())
+        chosen, taken = self._settings, {p.mechanism_id for p in self._tools.taken()}
         families = tuple(dict.fromkeys(b.task.family for b in bases))
         system = prompt("engine_generation").filled(docs=sdk_docs.generation_docs(families, SPEC_FACTOR[difficulty.factor]))
 
@@ -106,7 +106,9 @@ class LlmEngine:
         wanted = SPEC_FACTOR[difficulty.factor]
         if program.factor != wanted:
             verbs = ", ".join(verbs_of({b.task.family for b in bases}, wanted))
-            raise Refusal("wrong_factor", f"factor: the difficulty is one of {wanted}, the program's factor is {program.factor}: use {verbs}")
+            raise Refusal(
+                "wrong_factor", f"factor: the difficulty is one of {wanted}, the program's factor is {program.factor}: use {verbs}"
+            )
         if program.mechanism_id in taken:
             raise Refusal("taken", "the same edits of the same roles are used by another program of this round: use another verb or role")
         found = self._tools.variants(program, bases, program.level)
@@ -130,7 +132,7 @@ class LlmEngine:
             families=", ".join(families),
             facts="\n".join(told),
             bases="\n".join(base_line(i, b, self._catalogue) for i, b in enumerate(bases[:_MOST_BASES])),
-            taken=", ".join(sorted(self._tools.taken_verbs())) or "nothing",
+            taken="\n".join(map(_in_short, self._tools.taken())) or "nothing",
         )
         return f"{asked}\n{with_tools(self._settings)}"
 
@@ -141,9 +143,13 @@ class LlmEngine:
             return found
         self._mends += 1
         seed = question_seed(self._seed, MEND, spec.scene_id, self._mends)
-        return mending.mended(
-            self._chat, self._tally, MEND, spec, failures, factors, self._catalogue, seed, self._settings.answer_tokens
-        )
+        return mending.mended(self._chat, self._tally, MEND, spec, failures, factors, self._catalogue, seed, self._settings.answer_tokens)
+
+
+def _in_short(program: GenerationProgram) -> str:
+    """Edits and roles of a program that passed the door."""
+    edits = ", ".join(f"{e.verb} {e.low:g} to {e.high:g}" for e in program.edits)
+    return f"{edits} of {', '.join(r.name for r in program.roles)}"
 
 
 def with_tools(settings: EngineSettings) -> str:

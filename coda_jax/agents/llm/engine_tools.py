@@ -71,7 +71,7 @@ class TryProgram(Arguments):
 
 @dataclasses.dataclass(frozen=True)
 class Trace:
-    """A scene that failed a check: verb and magnitude of its edit, the check, object kinds, the amount, the repair and whether it passed."""
+    """A scene that failed a check: verb and magnitude of its edit, the check, both objects, the amount, the repair and if it passed."""
 
     verb: str
     magnitude: float
@@ -128,20 +128,16 @@ class EngineTools(Protocol):
         """Construction traces, the most similar first."""
         ...
 
-    def taken(self) -> frozenset[str]:
-        """Mechanisms of this round's other programs: the same edit for two modes would be one experiment counted twice."""
-        ...
-
-    def taken_verbs(self) -> Sequence[str]:
-        """What these change, in words: verb and roles of each."""
+    def taken(self) -> Sequence[GenerationProgram]:
+        """This round's programs of other difficulties: the same edit for two of them would be one experiment counted twice."""
         ...
 
     def variants(self, program: GenerationProgram, bases: Sequence[SceneSpec], level: float) -> Variants:
         """The program on the bases at a level, checked by physics."""
         ...
 
-    def validated(self, spec: SceneSpec) -> tuple[SceneSpec | None, Sequence[Failure]]:
-        """A scene that passes all checks, as it is or mended; else None and what fails."""
+    def validated(self, spec: SceneSpec, offered: bool) -> tuple[SceneSpec | None, Sequence[Failure]]:
+        """A scene that passes all checks, as it is or mended; else None and what fails. offered: as an answer, not only looked at."""
         ...
 
     def holds(self, scene_id: str) -> bool:
@@ -203,7 +199,7 @@ class _Desk:
         made = self._made(asked.program)
         if isinstance(made, GenerationProgram):
             return variants_said(self.tools.variants(made, self.bases, made.level))
-        mended, failures = self.tools.validated(made)
+        mended, failures = self.tools.validated(made, False)
         return failures_said(failures) if mended is None else "valid" if mended == made else "valid after small repairs"
 
     def render(self, asked: Render) -> tuple[str, Picture]:

@@ -108,11 +108,15 @@ class SceneAuthor:
             raise Refusal("wrong_family", f'family: must be {" or ".join(allowed)}, not {spec.task.family}: set family="{allowed[0]}"')
         template = language.match(spec.task.instruction, spec.task.family)
         if template is None or template.split != "train":
-            said = [t.text for relation in families.get(spec.task.family).phrases for t in language.templates(spec.task.family, relation, "train")]
+            said = [
+                t.text
+                for relation in families.get(spec.task.family).phrases
+                for t in language.templates(spec.task.family, relation, "train")
+            ]
             raise Refusal("wording", f"instruction: {spec.task.instruction!r} is none of the family's phrasings: {' | '.join(said[:8])}")
         if spec.scene_id in seen or self._tools.holds(spec.scene_id):
             raise Refusal("known", "this very scene is there already: change what stands where, or what is asked for")
-        valid, failures = self._tools.validated(spec)
+        valid, failures = self._tools.validated(spec, True)
         if valid is None:
             raise Refusal(f"invalid_{failures[0].check}" if failures else "invalid", failures_said(failures))
         if valid.scene_id in seen:

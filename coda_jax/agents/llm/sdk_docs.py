@@ -194,7 +194,7 @@ def scene_docs(of_families: Collection[str]) -> str:
     return "\n".join(
         [
             *_verb_lines("scene"),
-            f"At most {MAX_FREE} free objects and {MAX_FIXTURES} fixtures (supports, containers, articulated things, of these at most one).",
+            f"At most {MAX_FREE} free objects and {MAX_FIXTURES} fixtures (supports, containers, at most one articulated thing).",
             f"Names that are taken: {', '.join(sorted(RESERVED_NAMES))}.",
             f"The arm reaches x {REACH_X_M[0]:g} to {REACH_X_M[1]:g} m, y {REACH_Y_M[0]:g} to {REACH_Y_M[1]:g} m; the table top is z = 0.",
             "Helpers and combinators of goals:",
