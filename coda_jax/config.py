@@ -80,6 +80,7 @@ def default(preset: str = "cpu") -> Config:
             },
             "scenes": {
                 "pictures": 8,  # training scenes drawn for the report, and half as many environments of each round
+                "own_programs": "",  # folder of one's own scene programs: the first training scenes, where they pass every check
                 "own_assets": "",  # folder of records of one's own assets (import_mesh), drawn like any other; empty for none
             },
             "validity": {  # when a scene counts as a fair task
