@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from coda_jax import config as settings
-from coda_jax.loop.check import program_files, read_program
+from coda_jax.loop.program_files import program_files, read_program
 from coda_jax.programs.errors import ProgramError
 from coda_jax.runtime import InputError
 
