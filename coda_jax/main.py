@@ -395,10 +395,15 @@ def dispatch(command: Command) -> int:
         view.run(config or settings.default(), command.program, command.suite, command.index, command.output, workdir)
         return DONE
     if mode == "build":
+        from coda_jax.loop import language
+
+        config = config or settings.default()
+        config.agents.engine = "llm"  # whoever writes a run's programs, this scene is a model's
+        language.prepare(config)
         runtime.setup()
         from coda_jax.loop import build
 
-        return DONE if build.run(command.config or settings.default(), command.text, command.picture, command.output) else BAD_INPUT
+        return DONE if build.run(config, command.text, command.picture, command.output) else BAD_INPUT
     if mode == "check":
         assert command.program is not None
         runtime.setup()

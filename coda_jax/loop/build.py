@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sys
 from pathlib import Path
 
 from coda_jax import config as settings
@@ -12,7 +14,7 @@ from coda_jax.agents.llm.tally import Tally
 from coda_jax.evaluation.film import write_strip
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.foreign import read_plain
-from coda_jax.loop import engines, films, own_families, parts
+from coda_jax.loop import engines, films, language, own_families, parts
 from coda_jax.loop.view import HEIGHT, PICTURES, WIDTH
 from coda_jax.loop.workbench import Workbench
 from coda_jax.programs.sandbox import Sandbox
@@ -59,16 +61,26 @@ def built(config: settings.Config, chat: Chat, tally: Tally, text: str, png: byt
 def run(config: settings.Config, text: str, picture: Path | None, output: Path | None) -> bool:
     """Build one scene, print its program and write it and its picture; False, with the counted reasons, where none was accepted.
 
+    The calls are recorded beside the program; asked again, the same question is answered from there. Another ``config.seed`` is another
+    question.
+
     Args:
       output: file of the program; its picture stands beside it. None for runs/pictures/scene_ID.py.
 
     Raises:
       InputError: the picture or the endpoint cannot be used, or the files cannot be written.
     """
-    with parts.mendable():
+    with parts.mendable(), contextlib.ExitStack() as resources:
         own_families.add(config)
         png, tally = picture_of(picture) if picture is not None else None, Tally()
-        spec = built(config, parts.chat_of(config), tally, text, png)
+        calls = output.with_name(f"{output.stem}_calls") if output is not None else PICTURES / "build_calls"
+        try:
+            calls.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{calls} cannot be made for the recording of the calls: {error}") from error
+        watch = language.Watch(config.agents.llm.model, lambda said: print(said, file=sys.stderr, flush=True))
+        asking = parts.chat_of(config, calls, {}, 0, resources, watch)
+        spec = built(config, asking.chat, tally, text, png)
         counts = tally.counts.get(BUILD, {})
         if spec is None:
             print(json.dumps({"accepted": False, "counts": counts}))

@@ -41,7 +41,7 @@ REFUSED = {
     "held-out instance": (RING.replace('category="apple", instance=2', 'asset="apple_17"'), "rejected:unknown_asset"),
     "held-out category": (RING.replace('"cup", "green"', '"goblet", "green"'), "rejected:invalid_scene"),  # by its name already
     "held-out phrasing": (RING.replace("put the red apple on the yellow plate", "rest the red apple on the yellow plate"), None),
-    "own wording": (RING.replace("put the red apple on", "please put the red apple right on"), "rejected:wording"),
+    "own wording": (RING.replace("put the red apple on", "bring the red apple onto"), "rejected:wording"),
     "another family": (RING.replace('family="pick_place"', 'family="put_inside"'), None),
     "articulated": (DOOR, "rejected:invalid_scene"),
     "held-out layout": (RING.replace('family="pick_place",', 'family="pick_place", layout="crowd_ring",'), "rejected:invalid_scene"),
@@ -79,15 +79,17 @@ def test_scenes_of_one_round_differ_and_missing_ones_are_counted(tools, batch):
         refuse_held_out(spec, TRAIN)
 
 
-def test_an_invalid_scene_is_mended_or_told_what_fails(tools, batch):
-    far = RING.replace("at=(0.46, 0.1)", "at=(0.78, 0.45)")
-    heavy = RING.replace('colour="red", role="target"', 'colour="red", role="target", scale=2.0')
-    scenes, counts, chat = novel(tools, [heavy, RING])
-    assert len(scenes) == 1
-    if counts.get("repaired"):
-        assert any(k.startswith("rejected:invalid_") for k in counts)
-    scenes, _, _ = novel(tools, [far, RING])
-    assert len(scenes) == 1 and batch.history  # failed checks are traces
+def test_an_invalid_scene_is_mended_where_a_check_knows_how(tools, batch):
+    (spec,), counts, _ = novel(tools, [RING.replace('colour="red", role="target"', 'colour="red", role="target", scale=2.0')])
+    assert counts == {"accepted": 1} and spec.attribute("apple_1").scale < 1.5
+    assert (batch.first, batch.valid) == (0, 1) and [b.accepted for b in batch.history] == [True] * len(batch.history) != []
+
+
+def test_else_the_model_is_told_what_fails(tools, batch):
+    (_,), counts, chat = novel(tools, [RING.replace("0.13 *", "0.01 *"), RING])
+    assert counts == {"rejected:invalid_penetration": 1, "accepted": 1, "repaired": 1}
+    assert "penetrates" in str(chat.asked[1].messages[-1].parts[0])
+    assert (batch.proposed, batch.valid) == (2, 1) and not batch.history[-1].accepted
 
 
 def test_checks_that_tools_ask_for_do_not_count_as_proposals(tools, batch):
