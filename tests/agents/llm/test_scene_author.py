@@ -80,8 +80,8 @@ def test_scenes_of_one_round_differ_and_missing_ones_are_counted(tools, batch):
 
 
 def test_an_invalid_scene_is_mended_where_a_check_knows_how(tools, batch):
-    (spec,), counts, _ = novel(tools, [RING.replace('colour="red", role="target"', 'colour="red", role="target", scale=2.0')])
-    assert counts == {"accepted": 1} and spec.attribute("apple_1").scale < 1.5
+    (spec,), counts, _ = novel(tools, [RING.replace('colour="red", role="target"', 'colour="red", role="target", mass_kg=1.5')])
+    assert counts == {"accepted": 1} and spec.attribute("apple_1").mass_kg < 0.7
     assert (batch.first, batch.valid) == (0, 1) and [b.accepted for b in batch.history] == [True] * len(batch.history) != []
 
 
