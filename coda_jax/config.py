@@ -255,6 +255,19 @@ def default(preset: str = "cpu") -> Config:
                 "traces": True,  # whether earlier constructions limit what is asked for (strategies that remember)
                 "least_band": 0.5,  # least probability that the level lies in the band, or the program is not used
             },
+            "agents": {
+                "kind": "scripted",  # or llm
+                "engine": "",
+                "llm": {"tools": True, "answer_tokens": 2000},
+                "llm_engine": {  # of a data engine that asks a language model
+                    "programs": 2,  # asked for side by side for a difficulty
+                    "repairs": 2,  # attempts at a program after its first
+                    "tool_rounds": 6,  # answers of one program in which tools may be used
+                    "tool_chars": 4000,  # of one tool's answer
+                    "rollouts": 16,  # quick ones for one program, of tries that its model asks for
+                    "mends": 8,  # questions of one stage about scenes that no standard repair cures
+                },
+            },
             "control": {
                 "modes": 2,  # most modes tested in a round
                 "scenes": 16,  # base scenes of a test
@@ -338,6 +351,11 @@ def default(preset: str = "cpu") -> Config:
 def families(config: Config) -> tuple[str, ...]:
     """The families of a run, in the order given."""
     return tuple(name.strip() for name in config.family.split(","))
+
+
+def agent_kind(config: Config, agent: str) -> str:
+    """ "scripted" or "llm": what an agent, such as "engine", is in a run."""
+    return config.agents[agent] or config.agents.kind
 
 
 def own_families(config: Config) -> tuple[str, ...]:

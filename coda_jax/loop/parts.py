@@ -164,6 +164,7 @@ def diagnoser_of(config: settings.Config) -> Diagnoser:
 
 
 def engine_of(catalogue: Catalogue) -> DataEngine:
+    """The scripted engine; loop/engines.py chooses that of a run."""
     return ScriptedEngine(catalogue)
 
 

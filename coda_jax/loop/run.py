@@ -12,6 +12,8 @@ from typing import Any
 
 from coda_jax import config as settings
 from coda_jax import runtime
+from coda_jax.agents.llm.chat import Chat
+from coda_jax.agents.llm.tally import Tally
 from coda_jax.evaluation.metrics import METRICS, MetricsWriter
 from coda_jax.loop import parts, requirements
 from coda_jax.loop import workdir as folders
@@ -81,6 +83,8 @@ class Run:
             orphan = _STAGE_FILES.fullmatch(path.name) and f"episodes/{path.name}" not in self.state.files
             if orphan or _HALF_WRITTEN.fullmatch(path.name):
                 path.unlink()
+        self.chat: Chat | None = None
+        self.tally = Tally()
         self._compiles = runtime.compile_count()
         self._spent, self._built = 0.0, 0  # wall time and compilations charged since the last commit
         self._stage = ""  # charged last
