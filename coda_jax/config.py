@@ -258,6 +258,8 @@ def default(preset: str = "cpu") -> Config:
             "agents": {
                 "kind": "scripted",  # or llm
                 "engine": "",
+                "potentials": "",
+                "supervisor": "scripted",  # of demonstrations, with its inspector: it asks at every failed try, so only where named
                 "llm": {"tools": True, "answer_tokens": 2000},
                 "llm_engine": {  # of a data engine that asks a language model
                     "programs": 2,  # asked for side by side for a difficulty
@@ -266,6 +268,11 @@ def default(preset: str = "cpu") -> Config:
                     "tool_chars": 4000,  # of one tool's answer
                     "rollouts": 16,  # quick ones for one program, of tries that its model asks for
                     "mends": 8,  # questions of one stage about scenes that no standard repair cures
+                },
+                "llm_potentials": {"repairs": 2},  # attempts at a training program after its first
+                "llm_supervisor": {
+                    "scenes": 32,  # the first of each stage, whose failed tries a language model looks at; the others are looked at by rules
+                    "frames": 3,  # pictures of a failed try, 0 for none
                 },
             },
             "control": {

@@ -27,12 +27,13 @@ class Span:
 
 
 def phase_spans(phases: np.ndarray) -> list[Span]:
-    """The span of each phase in an episode that met all of them.
+    """The span of each phase in a successful episode.
 
     phases: [t, p] values of the phase predicates after each control step, in the order of the phases; of several goals the first one's
-    phases count. A phase that is met before an earlier one ends with it.
+    phases count. A phase that is met before an earlier one, or never, ends with it.
     """
-    met = 1 + (phases > _MET).argmax(0)  # moment 0 is the reset
+    held = phases > _MET
+    met = np.where(held.any(0), 1 + held.argmax(0), 0)  # moment 0 is the reset
     ends = np.maximum.accumulate(met)
     return [Span(int(begin), int(end)) for begin, end in zip([-1, *ends[:-1]], ends, strict=True)]
 
