@@ -271,7 +271,7 @@ def default(preset: str = "cpu") -> Config:
                 },
                 "llm_potentials": {"repairs": 2},  # attempts at a training program after its first
                 "llm_supervisor": {
-                    "scenes": 32,  # the first of each stage, whose failed tries a language model looks at; the others are looked at by rules
+                    "scenes": 32,  # of each stage, or wave of one, whose failed tries a language model looks at: the first ones
                     "frames": 3,  # pictures of a failed try, 0 for none
                 },
             },

@@ -147,7 +147,9 @@ def run_stage(run: Run, round_number: int) -> Finished:
         Progress(f"round {round_number}, potentials", len(wanted), "programs") as progress,
     ):
         compiler = compilers.compiler_of(run, round_number, gates, sandbox)
-        work = [_begun(run, want, known.get((want.mode_id, want.failing.family if want.mode_id is None else None)), sandbox) for want in wanted]
+        work = [
+            _begun(run, want, known.get((want.mode_id, want.failing.family if want.mode_id is None else None)), sandbox) for want in wanted
+        ]
         _compile([w for w in work if w.old is None], compiler, gates, sandbox)
         _refine(run, [w for w in work if w.stalled is not None], compiler, gates, sandbox)
         progress.advance(len(wanted))
