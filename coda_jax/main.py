@@ -266,7 +266,7 @@ def parse(arguments: list[str]) -> Command:
 
 def dispatch(command: Command) -> int:
     """Run a parsed command and return its exit code."""
-    from coda_jax.loop import own_assets, own_families
+    from coda_jax.loop import language, own_assets, own_families
     from coda_jax.loop import workdir as folders
 
     mode, workdir, config = command.mode, command.workdir, command.config
@@ -277,6 +277,7 @@ def dispatch(command: Command) -> int:
         own_families.add(config)  # a name that does not exist says more than the difference to the folder's run
     if mode == "run":
         assert workdir is not None and config is not None
+        language.prepare(config)
         if command.dry_run:
             runtime.setup()
             from coda_jax.loop import coevolve

@@ -17,7 +17,7 @@ class Called:
     """What became of a request.
 
     tokens: (in, out) that it is charged with, also where there is no answer. estimated: from the length of the texts, because the server
-    did not say. said: beginning of an answer that does not count. seconds, attempts: of this process; 0 of what was recorded before.
+    did not say. said: beginning of an answer that does not count. seconds, attempts: of this process; 0 where nothing went out.
     """
 
     answer: Reply | CallError

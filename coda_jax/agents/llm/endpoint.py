@@ -122,7 +122,7 @@ class Endpoint:
                 async with asyncio.timeout(self.settings.deadline_s):
                     found = await self._tried(request, began)
             except TimeoutError:
-                found = Called(self._late(), (estimated_tokens(request), 0), estimated=True)
+                found = Called(self._late(), (estimated_tokens(request), 0), estimated=True, attempts=1)
             return dataclasses.replace(found, seconds=time.monotonic() - began)
 
     def _late(self) -> CallError:

@@ -308,16 +308,14 @@ def test_no_more_calls_at_once_than_allowed_and_answers_in_order():
             running[0] -= 1
         fake.says(owner.bodies[0]["messages"][0]["content"][:0] + "ok")(handler)
 
-    with FakeServer(otherwise=slow) as server:
-        with Endpoint(settings(server, concurrency=3)) as endpoint:
-            answers = endpoint.ask([question(str(i)) for i in range(9)])
+    with FakeServer(otherwise=slow) as server, Endpoint(settings(server, concurrency=3)) as endpoint:
+        answers = endpoint.ask([question(str(i)) for i in range(9)])
     assert len(answers) == 9 and all(isinstance(a, Reply) for a in answers) and most[0] == 3
 
 
 def test_answers_belong_to_their_questions():
-    with FakeServer(otherwise=fake.echo) as server:
-        with Endpoint(settings(server, concurrency=1)) as endpoint:
-            answers = endpoint.ask([question(f"number {i}") for i in range(4)])
+    with FakeServer(otherwise=fake.echo) as server, Endpoint(settings(server, concurrency=1)) as endpoint:
+        answers = endpoint.ask([question(f"number {i}") for i in range(4)])
     assert [a.text.split(" Bearer")[0] for a in answers if isinstance(a, Reply)] == [f"number {i}" for i in range(4)]
 
 
