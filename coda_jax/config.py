@@ -82,6 +82,7 @@ def default(preset: str = "cpu") -> Config:
             },
             "scenes": {
                 "pictures": 8,  # training scenes drawn for the report, and half as many environments of each round
+                "own_programs": "",  # folder of one's own scene programs: the first training scenes, where they pass every check
                 "own_assets": "",  # folder of records of one's own assets (import_mesh), drawn like any other; empty for none
             },
             "validity": {  # when a scene counts as a fair task
@@ -175,6 +176,15 @@ def default(preset: str = "cpu") -> Config:
                     "concurrency": 8,  # most calls at once
                     "reply_bytes": 2**20,  # most that is read of one answer
                     "replay": "",  # calls.jsonl of a run, or its folder: answers come from there alone
+                    "tools": True,  # whether the model can call tools; else the facts stand in the questions
+                },
+                "llm_engine": {  # of a data engine that asks a language model (docs/data_engine_llm.md)
+                    "programs": 2,  # asked for side by side for a difficulty
+                    "repairs": 2,  # attempts at a program after its first
+                    "tool_rounds": 6,  # answers of one program in which tools may be used
+                    "tool_chars": 4000,  # of one tool's answer
+                    "rollouts": 16,  # quick ones for one program, of tries that its model asks for
+                    "mends": 8,  # questions of one stage about scenes that no standard repair cures
                 },
             },
             "strategy": "coda",  # where the environments of a round come from; STRATEGIES lists them
@@ -363,11 +373,6 @@ def default(preset: str = "cpu") -> Config:
 def families(config: Config) -> tuple[str, ...]:
     """The families of a run, in the order given."""
     return tuple(name.strip() for name in config.family.split(","))
-
-
-def agent_kind(config: Config, agent: str) -> str:
-    """ "scripted" or "llm": what an agent, such as "engine", is in a run."""
-    return config.agents[agent] or config.agents.kind
 
 
 def own_families(config: Config) -> tuple[str, ...]:

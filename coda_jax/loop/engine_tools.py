@@ -153,16 +153,23 @@ class RunTools(Workbench):
 
     def variants(self, program: GenerationProgram, bases: Sequence[SceneSpec], level: float) -> Variants:
         scratch = Batch()  # what is only looked at counts for nothing
-        made = self._made(program, bases, level, scratch, len(bases))
-        return Variants(len(bases), len(made), scratch.refused)
+        made, tried = self._made(program, bases, level, scratch, self.config.engine.scenes)
+        return Variants(tried, len(made), scratch.refused)
 
-    def _made(self, program: GenerationProgram, bases: Sequence[SceneSpec], level: float, batch: Batch, most: int) -> list[Made]:
+    def _made(
+        self, program: GenerationProgram, bases: Sequence[SceneSpec], level: float, batch: Batch, most: int
+    ) -> tuple[list[Made], int]:
+        """Valid variants of the first bases that take the edits, of ``most`` at most, and how many bases were tried."""
         candidates: list[Made] = []
+        tried = 0
         for number, spec in enumerate(bases):
-            made = program_variant(self._run, program, Base(number, spec), level, batch) if len(candidates) < most else None
+            if len(candidates) == most:
+                break
+            tried += 1
+            made = program_variant(self._run, program, Base(number, spec), level, batch)
             if made is not None:
                 candidates.append(made)
-        return verified(self._run, candidates, batch, self.config.engine.repairs)
+        return verified(self._run, candidates, batch, self.config.engine.repairs), tried
 
     def tried(
         self, program: GenerationProgram, bases: Sequence[SceneSpec], levels: Sequence[float], rollouts: int
@@ -174,7 +181,7 @@ class RunTools(Workbench):
             return {}
         trials, owners = [], []
         for level in levels:
-            made = self._made(program, bases, level, Batch(), each)
+            made, _ = self._made(program, bases, level, Batch(), each)
             for i in range(each if made else 0):
                 trials.append(Trial(made[i % len(made)].spec, (made[i % len(made)].base.number, i // len(made))))
                 owners.append(level)

@@ -29,13 +29,11 @@ def engine_of(run: Run, round_number: int, tools: EngineTools) -> DataEngine:
     scripted = parts.engine_of(run.train)
     if not asks_a_model(run.config):
         return scripted
-    assert run.chat is not None
     seed = seed_of("engine", run.config.seed, round_number)
     return LlmEngine(run.chat, engine_settings(run.config), run.tally, scripted, run.train, tools, seed)
 
 
 def author_of(run: Run, round_number: int, wave: int, tools: EngineTools) -> SceneAuthor:
     """Who writes whole scenes, of a run whose data engine is a language model."""
-    assert run.chat is not None
     seed, chosen = seed_of("author", run.config.seed, round_number, wave), settings.families(run.config)
     return SceneAuthor(run.chat, engine_settings(run.config), run.tally, run.train, chosen, tools, seed)

@@ -26,7 +26,7 @@ from coda_jax.sim.compile import SceneError, bucket_of
 FREE_LAYOUT = "free"
 
 
-def holds(whole: Bucket, part: Bucket) -> bool:
+def takes(whole: Bucket, part: Bucket) -> bool:
     """Whether a bucket takes every scene of another one."""
     return whole.free >= part.free and whole.geoms >= part.geoms and (whole.articulated or not part.articulated)
 
@@ -54,7 +54,7 @@ class Workbench:
             own = bucket_of(spec, self.train)
         except SceneError as error:
             raise ProgramError(ErrorKind.INVALID_SCENE, str(error)) from None
-        if not holds(self._bucket, own):
+        if not takes(self._bucket, own):
             what = "an articulated thing" if own.articulated and not self._bucket.articulated else "more than the run's worlds hold"
             raise ProgramError(ErrorKind.INVALID_SCENE, f"objects: {what}, which no training scene here has: leave it out")
         return spec

@@ -35,8 +35,8 @@ _LINE = 200
 @dataclasses.dataclass(frozen=True)
 class EngineSettings:
     """programs: asked for side by side for a difficulty. repairs: attempts at a program after its first. tool_rounds: answers in which
-    tools may be used, 0 for none: the facts then stand in the question. tool_chars: of a tool's answer. rollouts: quick ones for one program.
-    mends: questions about scenes that no standard repair cures, of one engine. answer_tokens: of an answer."""
+    tools may be used, 0 for none: the facts then stand in the question. tool_chars: of a tool's answer. rollouts: quick ones for one
+    program. mends: questions about scenes that no standard repair cures, of one engine. answer_tokens: of an answer."""
 
     programs: int
     repairs: int

@@ -115,7 +115,8 @@ def _made(spec: SceneSpec, change: Change, factors: Collection[str], catalogue: 
         fix = Fix(name, field, value)
     else:
         low, high, _ = RANGES[field]
-        if not isinstance(value, float) or not low <= value <= high:
+        jointed = field != "opening" or spec.placement(name).opening is not None
+        if not jointed or not isinstance(value, float) or not low <= value <= high:
             return None
         fix = Fix(name, field, value)
     try:

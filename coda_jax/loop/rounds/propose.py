@@ -173,7 +173,9 @@ def _begin(run: Run, mode: Mode, bases: list[Base], batch: Batch, tools: RunTool
 def _texts(run: Run, mode: Mode, bases: list[Base], engine: DataEngine) -> list[str]:
     """Program texts for a mode, the most promising first."""
     known = recall.priors(run.memory) if recall.has_traces(run.config) else {}
-    difficulty, scenes = Difficulty(mode.factor, mode.phase, mode.cause), [b.spec for b in bases[: run.config.engine.scenes]]
+    difficulty = Difficulty(mode.factor, mode.phase, mode.cause)
+    # a model's program is judged by variants, of which rare edits find too few in the first scenes
+    scenes = [b.spec for b in (bases if engines.asks_a_model(run.config) else bases[: run.config.engine.scenes])]
     return [headed(mode, text) for text in engine.propose(difficulty, scenes, known)]
 
 
