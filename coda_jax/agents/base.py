@@ -100,23 +100,27 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """rollouts: arm ("as it is", "TASK", ..., "everything") to (successes, rollouts). shares: factor to its part of the regression's
-    logit drop. margins: of the failed rollout."""
+    """rollouts: arm ("as it is", "TASK", ..., "everything") to (successes, rollouts), empty where nothing was rolled out again. shares:
+    factor to its part of the regression's logit drop, empty without one. margins: of the failed rollout. steps: control steps that were
+    named, in order; none where the margins' say it."""
 
     rollouts: Mapping[str, tuple[int, int]]
     shares: Mapping[str, float]
     margins: Mapping[str, Measured]
+    steps: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """Why a rollout failed. cause: what of the factor, e.g. "gap_to_target:low" ("" for EXECUTION). confidence: in [0, 1]."""
+    """Why a rollout failed. cause: what of the factor, e.g. "gap_to_target:low" ("" for EXECUTION). confidence: in [0, 1]. agent: who
+    says so."""
 
     factor: Factor
     phase: str
     cause: str
     confidence: float
     evidence: Evidence
+    agent: str = "scripted"
 
 
 @dataclasses.dataclass(frozen=True)
