@@ -161,7 +161,7 @@ def default(preset: str = "cpu") -> Config:
                 "engine": "",  # of one agent, where it differs; empty for kind
                 "diagnoser": "",
                 "potentials": "",
-                "supervisor": "",
+                "supervisor": "scripted",  # of demonstrations, with its inspector: it would ask at every failed try, so only where named
                 "llm": {
                     "base_url": "",  # of any server with chat.completions; empty: $OPENAI_BASE_URL, else OpenAI's own
                     "model": "",  # empty: $CODA_JAX_MODEL
@@ -185,6 +185,11 @@ def default(preset: str = "cpu") -> Config:
                     "tool_chars": 4000,  # of one tool's answer
                     "rollouts": 16,  # quick ones for one program, of tries that its model asks for
                     "mends": 8,  # questions of one stage about scenes that no standard repair cures
+                },
+                "llm_potentials": {"repairs": 2},  # attempts at a training program after its first (docs/text2potential.md)
+                "llm_supervisor": {  # docs/planners.md
+                    "scenes": 32,  # of each stage, or wave of one, whose failed tries a language model looks at: the first ones
+                    "frames": 3,  # pictures of a failed try, 0 for none
                 },
             },
             "strategy": "coda",  # where the environments of a round come from; STRATEGIES lists them

@@ -64,7 +64,6 @@ def compiler_of(run: Run, round_number: int, checks: Mapping[str, TrainingCheck]
     scripted = improvement.compiler_of(run.config)
     if settings.agent_kind(run.config, "potentials") != "llm":
         return scripted
-    assert run.chat is not None
     seed = seed_of("potentials", run.config.seed, round_number)
     door = Door(checks, sandbox, run.memory if STRATEGIES[run.config.strategy].remembers else None)
     return LlmPotentials(run.chat, potential_settings(run.config), run.tally, scripted, door, seed)

@@ -246,7 +246,10 @@ def _diagnosis(failing: Failing) -> str:
 def _progress(program: TrainingProgram, found: MeasuredProgress) -> str:
     """What rollouts reached under a program, in words and numbers of ours."""
     lines = [f"{found.rollouts} rollouts"]
-    lines += [f"  subgoals[{i}] {s.name!r}: reached by {share:.0%}" for i, (s, share) in enumerate(zip(program.subgoals, found.reached))]
+    lines += [
+        f"  subgoals[{i}] {s.name!r}: reached by {share:.0%}"
+        for i, (s, share) in enumerate(zip(program.subgoals, found.reached, strict=True))
+    ]
     if found.stalled is None:
         return "\n".join(lines)
     name = program.subgoals[found.stalled].name

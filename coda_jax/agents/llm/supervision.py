@@ -116,7 +116,7 @@ class LlmInspector:
         self._asking, self._measured, self._frames = _Asking(chat, settings, tally), measured, frames
 
     def inspect(self, trajectory: Trajectory) -> Critique:
-        """The remarks that count, the one that weighs most first; all that was measured, in their order, where the model's answer is refused.
+        """The remarks that count, the one that weighs most first; all that was measured where the model's answer is refused.
 
         Raises:
           ValueError: the execution succeeded.
