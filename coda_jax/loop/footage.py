@@ -19,7 +19,6 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.cameras import OBSERVED
 from coda_jax.sim.compile import compile_scene, token_index
 from coda_jax.sim.demonstrate import Trajectory
-from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.render import render
 from coda_jax.sim.replay import replay
 from coda_jax.sim.simulator import Episode, episode_of
