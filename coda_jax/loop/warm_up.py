@@ -83,5 +83,7 @@ def rehearse_rollouts(config, params, run: Run) -> None:
             print(simulator.size(episodes[0]).line(simulator.worlds), file=sys.stderr)
             embed, executed = run.encoder.encode, config.evaluate.executed
             build(simulator, run.everything, episodes[0], policy_fn, embed, executed, key, lambda b: print(b.line(), file=sys.stderr))
+        else:
+            episodes = [episodes[0]] * (simulator.worlds + 1)  # the last one refills a world, by an executable of its own on MJX
         for _ in rollout(simulator, run.everything, episodes, policy_fn, run.encoder.encode, config.evaluate.executed, key):
             pass

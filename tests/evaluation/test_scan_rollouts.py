@@ -92,6 +92,16 @@ def test_same_episodes_as_the_loop_on_the_host(episodes, on_host):
         same(result, on_host[key])
 
 
+def test_the_loop_on_the_host_builds_nothing_for_a_first_record_or_for_other_lengths(episodes):
+    sim = MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED)
+    act = lambda obs, keys: POLICY(obs, keys)  # noqa: E731
+    results(sim, episodes[:5], act, record=False)
+    before = runtime.compile_count()
+    other = [dataclasses.replace(e, horizon=7 + i, key=(20 + i, 0)) for i, e in enumerate(episodes)]
+    assert {r.steps for r in results(sim, other, act).values()} == set(range(7, 14))
+    assert runtime.compile_count() == before
+
+
 def test_alone_or_among_others_to_the_bit_and_without_a_compilation(episodes):
     sim = MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED)
     together = results(sim, episodes, POLICY)

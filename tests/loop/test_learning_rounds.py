@@ -78,6 +78,15 @@ def test_nothing_compiles_in_learning_rounds(whole):
     assert read_summary(whole).compiles_per_round == [0, 0, 0]
 
 
+@pytest.mark.slow  # five minutes: executables of the largest bucket, and a minute of physics in them for each stage
+def test_nothing_compiles_in_learning_rounds_on_mjx(tmp_path):
+    config = command_line.load_config(str(NANO))
+    config.sim.backend, config.sim.mjx_worlds = "mjx", 4
+    config.rounds.count, config.evaluate.suites, config.evaluate.films = 1, ("id",), 0
+    coevolve.run(config, tmp_path, dry_run=False)
+    assert set(read_summary(tmp_path).compiles_per_round) == {0}
+
+
 def test_every_mode_that_is_practised_has_a_training_program_that_passes_the_gates(config, whole):
     practised = {e.mode_id for own in read_commits(whole)[-1].environments.values() for e in own if e.mode_id}
     with Memory.reading(whole / FILE) as memory, Sandbox(parts.limits_of(config)) as sandbox:
