@@ -246,6 +246,16 @@ def default(preset: str = "cpu") -> Config:
                 "sure": 0.9,  # probability with which it must bring any
                 "regression_weight": 0.5,  # how much the round's regression counts beside the re-rollouts
             },
+            "agents": {
+                "kind": "scripted",  # who thinks: scripted, without any network, or llm
+                "diagnoser": "",  # scripted, llm, or random, a base rate; where empty, as kind
+                "llm_diagnoser": {  # what a model is shown of each failure
+                    "frames": 6,  # pictures, both cameras side by side
+                    "rows": 24,  # of the table of the rollout
+                    "pictures": True,  # false for models that read words alone
+                    "answer_tokens": 600,  # of an answer, at most
+                },
+            },
             "engine": {
                 "modes": 4,  # most modes that get a generation program in a round
                 "levels": (0.25, 0.5, 0.75, 1.0),  # of a program, tried to find the one in the band
@@ -465,6 +475,8 @@ def check_types(config: Config, reference: Config) -> None:
 _FAR = 1e9  # beyond any length, density or factor
 RANGES = ("validity.density_kg_m3", "validity.scale", "validity.longest_m", "validity.workspace_x_m", "validity.workspace_y_m")
 ONE_OF: dict[str, tuple[str, ...]] = {
+    "agents.kind": ("scripted", "llm"),
+    "agents.diagnoser": ("", "scripted", "llm", "random"),
     "strategy": STRATEGIES,
     "critic.gamma_unit": ("step", "chunk"),
     "critic.backup": ("max", "mean", "softmax", "log_mean_exp"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from coda_jax.agents.base import SPEC_FACTOR, Factor
+from coda_jax.agents.base import SPEC_FACTOR, Factor, SceneFactor
 from coda_jax.agents.scripted.causes import OTHER
 from coda_jax.agents.scripted.engine import TASK_VERBS
 from coda_jax.scenes.edits.verbs import verbs_of
@@ -31,10 +31,12 @@ class Measurements:
         """The causes of each factor, in a fixed order: parts of the task that its verbs can change, quantities that differ, or none."""
         task = tuple(cause for cause, verb in TASK_VERBS.items() if verb in verbs_of(self.families, SPEC_FACTOR["TASK"]))
         own: dict[Factor, tuple[str, ...]] = {"TASK": (*task, OTHER)}
-        for factor in ("SPATIAL", "ATTRIBUTE"):
+        measured: tuple[SceneFactor, ...] = ("SPATIAL", "ATTRIBUTE")
+        for factor in measured:
             names = [name for name in self.quartiles if MEASURES[name].factor == SPEC_FACTOR[factor]]
             own[factor] = (*(f"{name}:{way}" for name in names for way in _WAYS), OTHER)
-        return own | {"EXECUTION": (EXECUTION_CAUSE,)}
+        own["EXECUTION"] = (EXECUTION_CAUSE,)
+        return own
 
 
 def measurements(specs: Sequence[SceneSpec]) -> Measurements:

@@ -19,7 +19,6 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.cameras import OBSERVED
 from coda_jax.sim.compile import compile_scene, token_index
 from coda_jax.sim.demonstrate import Trajectory
-from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.render import render
 from coda_jax.sim.replay import replay
 from coda_jax.sim.simulator import Episode, episode_of
@@ -67,7 +66,8 @@ class Footage:
         found = []
         for first in range(0, rows, worlds):
             taken = np.minimum(np.arange(first, first + worlds), rows - 1)
-            found.append(np.asarray(expressions.evaluate(batch.table, jax.tree.map(lambda leaf: np.asarray(leaf)[taken], views))))
+            some = jax.tree.map(lambda leaf, taken=taken: np.asarray(leaf)[taken], views)
+            found.append(np.asarray(expressions.evaluate(batch.table, some)))
         return np.concatenate(found)[:rows]
 
     def _draw(self, trajectory: Trajectory) -> Draw:

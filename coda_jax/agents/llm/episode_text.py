@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -68,7 +69,7 @@ def _phases(seen: Seen) -> list[str]:
 def _runs(values: np.ndarray) -> str:
     """ "1-11:0 12-40:1": runs of equal values with their control steps."""
     starts = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
-    return " ".join(f"{a + 1}-{b}:{values[a]:.2g}" for a, b in zip(starts, starts[1:], strict=False) if b > a)
+    return " ".join(f"{a + 1}-{b}:{values[a]:.2g}" for a, b in itertools.pairwise(starts) if b > a)
 
 
 def _margins(outcome: Outcome) -> list[str]:
