@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
+import urllib.parse
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +23,7 @@ PRESETS = ("cpu", "paper")
 FAMILIES = ("pick_place", "articulated", "put_inside", "stack_insert")
 NOT_BUILT = ("none", "learnability")  # strategies of the method that are still to come
 STRATEGIES = ("sft", "domain_randomization", "uniform", "success_rate", "coda_no_memory", "coda")
+AGENTS = ("engine", "diagnoser", "potentials", "supervisor")
 SUITES = ("id", "instances", "layouts", "tasks", "categories")
 T = TypeVar("T")
 
@@ -80,6 +82,7 @@ def default(preset: str = "cpu") -> Config:
             },
             "scenes": {
                 "pictures": 8,  # training scenes drawn for the report, and half as many environments of each round
+                "own_programs": "",  # folder of one's own scene programs: the first training scenes, where they pass every check
                 "own_assets": "",  # folder of records of one's own assets (import_mesh), drawn like any other; empty for none
             },
             "validity": {  # when a scene counts as a fair task
@@ -152,6 +155,47 @@ def default(preset: str = "cpu") -> Config:
             "memory": {
                 "start": "",  # memory.sqlite of a finished run whose modes and programs this one begins with
                 "start_mode": "live",  # live: this run goes on with them; frozen: it uses them and never changes them
+            },
+            "agents": {  # who writes programs and diagnoses: scripted, or llm, a language model (docs/language_models.md)
+                "kind": "scripted",
+                "engine": "",  # of one agent, where it differs; empty for kind
+                "diagnoser": "",  # also: random, a base rate
+                "potentials": "",
+                "supervisor": "scripted",  # of demonstrations, with its inspector: it would ask at every failed try, so only where named
+                "llm": {
+                    "base_url": "",  # of any server with chat.completions; empty: $OPENAI_BASE_URL, else OpenAI's own
+                    "model": "",  # empty: $CODA_JAX_MODEL
+                    "key_variable": "OPENAI_API_KEY",  # environment variable that holds the key
+                    "temperature": 0.7,
+                    "tokens": 500_000,  # budget of the run, questions and answers together
+                    "answer_tokens": 4096,  # most of one answer
+                    "price_in": 0.0,  # of a million tokens, for the ledger
+                    "price_out": 0.0,
+                    "deadline_s": 120.0,  # of one call with all its tries
+                    "retries": 3,
+                    "concurrency": 8,  # most calls at once
+                    "reply_bytes": 2**20,  # most that is read of one answer
+                    "replay": "",  # calls.jsonl of a run, or its folder: answers come from there alone
+                    "tools": True,  # whether the model can call tools; else the facts stand in the questions
+                    "pictures": True,  # whether the model sees pictures; else it gets words alone
+                },
+                "llm_engine": {  # of a data engine that asks a language model (docs/data_engine_llm.md)
+                    "programs": 2,  # asked for side by side for a difficulty
+                    "repairs": 2,  # attempts at a program after its first
+                    "tool_rounds": 6,  # answers of one program in which tools may be used
+                    "tool_chars": 4000,  # of one tool's answer
+                    "rollouts": 16,  # quick ones for one program, of tries that its model asks for
+                    "mends": 8,  # questions of one stage about scenes that no standard repair cures
+                },
+                "llm_diagnoser": {  # what a model is shown of a failed rollout (docs/diagnosis.md)
+                    "frames": 6,  # pictures, both cameras side by side
+                    "rows": 24,  # of the table of its moments
+                },
+                "llm_potentials": {"repairs": 2},  # attempts at a training program after its first (docs/text2potential.md)
+                "llm_supervisor": {  # docs/planners.md
+                    "scenes": 32,  # of each stage, or wave of one, whose failed tries a language model looks at: the first ones
+                    "frames": 3,  # pictures of a failed try, 0 for none
+                },
             },
             "strategy": "coda",  # where the environments of a round come from; STRATEGIES lists them
             "rounds": {
@@ -246,16 +290,6 @@ def default(preset: str = "cpu") -> Config:
                 "sure": 0.9,  # probability with which it must bring any
                 "regression_weight": 0.5,  # how much the round's regression counts beside the re-rollouts
             },
-            "agents": {
-                "kind": "scripted",  # who thinks: scripted, without any network, or llm
-                "diagnoser": "",  # scripted, llm, or random, a base rate; where empty, as kind
-                "llm_diagnoser": {  # what a model is shown of each failure
-                    "frames": 6,  # pictures, both cameras side by side
-                    "rows": 24,  # of the table of the rollout
-                    "pictures": True,  # false for models that read words alone
-                    "answer_tokens": 600,  # of an answer, at most
-                },
-            },
             "engine": {
                 "modes": 4,  # most modes that get a generation program in a round
                 "levels": (0.25, 0.5, 0.75, 1.0),  # of a program, tried to find the one in the band
@@ -322,6 +356,7 @@ def default(preset: str = "cpu") -> Config:
                 "actor": {"candidates": 8},
                 "experience": {"rows": 131_072, "episodes": 8192},
                 "lora": {"rank": 32},
+                "agents": {"llm": {"tokens": 2_500_000}},
                 "critic": {
                     "tokens": 8,
                     "steps": 20_000,
@@ -360,6 +395,16 @@ def horizon(config: Config, family: str) -> int:
     return config.horizon[family] if family in FAMILIES else config.horizon.own
 
 
+def agent_kind(config: Config, agent: str) -> str:
+    """ "scripted", "llm", or of the diagnoser "random": who does the work of one of AGENTS."""
+    return config.agents[agent] or config.agents.kind
+
+
+def asks_models(config: Config) -> bool:
+    """Whether any agent of a run asks a language model."""
+    return any(agent_kind(config, agent) == "llm" for agent in AGENTS)
+
+
 def longest_horizon(config: Config) -> int:
     """Control steps of the longest episode of the run's families."""
     return max(horizon(config, name) for name in families(config))
@@ -372,6 +417,40 @@ def _check_robot(config: Config) -> None:
         raise InputError(f'config.robot is "{config.robot}"; it must be {ROBOT}, or the record (.json) of a robot of your own')
     if config.sim.backend == "mjx":
         raise InputError(f"config.sim.backend is mjx, which simulates the {ROBOT} only; set it to native for config.robot={config.robot}")
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _check_agents(config: Config) -> None:
+    llm = config.agents.llm
+    if llm.replay and not asks_models(config):
+        raise InputError(
+            f'config.agents.llm.replay is "{llm.replay}", but no agent asks a language model; set config.agents.kind to llm, or drop it'
+        )
+    if not _VARIABLE.fullmatch(llm.key_variable):
+        raise InputError("config.agents.llm.key_variable must be the name of an environment variable, not the key itself")
+    if llm.base_url:
+        check_address(llm.base_url, "config.agents.llm.base_url")
+
+
+def check_address(base_url: str, name: str) -> None:
+    """Refuse an address that is none of a server, or that holds secrets; ``name``: of the setting.
+
+    Raises:
+      InputError: it does not show the address, which may hold a password.
+    """
+    try:
+        parts = urllib.parse.urlsplit(base_url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable, parts = False, urllib.parse.urlsplit("")
+    if not usable or any(not "\x21" <= c <= "\x7e" for c in base_url):
+        raise InputError(f"{name} must be the address of a server, like http://localhost:8000/v1")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise InputError(
+            f"{name} must be an address alone: put the key into the environment variable that config.agents.llm.key_variable names"
+        )
 
 
 def _check_families(config: Config) -> None:
@@ -474,9 +553,11 @@ def check_types(config: Config, reference: Config) -> None:
 
 _FAR = 1e9  # beyond any length, density or factor
 RANGES = ("validity.density_kg_m3", "validity.scale", "validity.longest_m", "validity.workspace_x_m", "validity.workspace_y_m")
+_AGENT_KINDS = ("scripted", "llm")
 ONE_OF: dict[str, tuple[str, ...]] = {
-    "agents.kind": ("scripted", "llm"),
-    "agents.diagnoser": ("", "scripted", "llm", "random"),
+    "agents.kind": _AGENT_KINDS,
+    **{f"agents.{agent}": ("", *_AGENT_KINDS) for agent in AGENTS},
+    "agents.diagnoser": ("", *_AGENT_KINDS, "random"),
     "strategy": STRATEGIES,
     "critic.gamma_unit": ("step", "chunk"),
     "critic.backup": ("max", "mean", "softmax", "log_mean_exp"),
@@ -532,9 +613,11 @@ def validate(config: Config, trains: bool = True) -> None:
                 guess = difflib.get_close_matches(str(one), choices, n=1)
                 hint = f' (did you mean "{guess[0]}"?)' if guess else ""
                 raise InputError(
-                    f'config.{path} is "{one}"{hint}; use {"any" if isinstance(value, (list, tuple)) else "one"} of: {", ".join(choices)}'
+                    f'config.{path} is "{one}"{hint}; use {"any" if isinstance(value, (list, tuple)) else "one"} of: '
+                    + ", ".join(choice or "(empty)" for choice in choices)
                 )
     _check_families(config)
+    _check_agents(config)
     _check_robot(config)
     combinations.check(config, trains)
 

@@ -25,6 +25,7 @@ MODES = {
     "sweep": "evaluate every kept checkpoint of --workdir, and of the runs of --against, at each of config.sweep.temperatures",
     "check": "put --program (a file or a folder) through sandbox and validation, one JSON line each",
     "view": "draw one scene: of --program, or number --index of --suite; with --catalogue, what the catalogue holds",
+    "build": "have the language model of config.agents.llm write the scene that --text says or --picture shows, and check it",
     "report": "write report.html of --workdir again",
     "verify": "test the generation program --program against the policy of --workdir: does its factor hurt more than another one",
     "replay": "make the video of rollout --episode of --workdir and say where it failed",
@@ -33,7 +34,7 @@ MODES = {
 }
 _UNUSABLE = (errno.ENAMETOOLONG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
 LATER = ("serve",)
-NEEDS_NO_RUN = ("check", "view", "doctor")  # modes that go by the defaults where neither --config nor a run is named
+NEEDS_NO_RUN = ("check", "view", "build", "doctor")  # modes that go by the defaults where neither --config nor a run is named
 
 _EXAMPLES = """\
   python -m coda_jax.main --config=experiments/quickstart.py
@@ -57,6 +58,8 @@ class Command:
     against: tuple[Path, ...] = ()
     episode: int = 0
     catalogue: str | None = None
+    text: str = ""
+    picture: Path | None = None
 
 
 def _flags() -> flags.FlagValues:
@@ -78,9 +81,12 @@ def _flags() -> flags.FlagValues:
     flags.DEFINE_string(
         "output",
         None,
-        "view, replay: file to write the picture or video to; where left out, in videos/ of --workdir (view without one: runs/pictures/).",
+        "view, replay: file to write the picture or video to; where left out, in videos/ of --workdir (view without one: runs/pictures/). "
+        "build: file of the program, its picture beside it (runs/pictures/).",
         flag_values=values,
     )
+    flags.DEFINE_string("text", "", "build: the scene in words.", flag_values=values)
+    flags.DEFINE_string("picture", None, "build: PNG or JPEG file of a scene, alone or beside --text.", flag_values=values)
     flags.DEFINE_integer("episode", 0, "replay: number of the rollout.", lower_bound=0, flag_values=values)
     flags.DEFINE_list(
         "against",
@@ -103,7 +109,21 @@ def usage() -> str:
             f"--{name}" + ("" if values[name].boolean else "=..."),
             f"{values[name].help}" + (f" [{values[name].value}]" if values[name].value else ""),
         )
-        for name in ("config", "workdir", "mode", "dry_run", "program", "suite", "index", "catalogue", "output", "episode", "against")
+        for name in (
+            "config",
+            "workdir",
+            "mode",
+            "dry_run",
+            "program",
+            "suite",
+            "index",
+            "catalogue",
+            "text",
+            "picture",
+            "output",
+            "episode",
+            "against",
+        )
     ]
     return "\n".join(
         [
@@ -251,6 +271,11 @@ def parse(arguments: list[str]) -> Command:
         workdir = _default_workdir(values.config)
     if mode in ("check", "verify") and program is None:
         raise InputError(f"--mode={mode} needs --program={'FILE_OR_FOLDER' if mode == 'check' else 'FILE'}")
+    picture = Path(values.picture) if values.picture else None
+    if mode == "build" and not values.text.strip() and picture is None:
+        raise InputError('--mode=build needs --text="a red mug on ..." or --picture=FILE')
+    if picture is not None and not picture.exists():
+        raise InputError(f"--picture={picture} does not exist")
     if mode == "replay" and not values.episode:
         raise InputError("--mode=replay needs --episode=NUMBER; metrics.jsonl and report.html name those of diagnosed failures")
     if mode in ("evaluate", "sweep", "report", "compare", "verify", "replay") and workdir is None:
@@ -260,13 +285,25 @@ def parse(arguments: list[str]) -> Command:
         raise InputError("--mode=compare needs --against=FOLDER[,FOLDER ...] of other runs")
     output = Path(values.output) if values.output else None
     return Command(
-        mode, workdir, config, values.dry_run, program, values.suite, values.index, output, against, values.episode, values.catalogue
+        mode,
+        workdir,
+        config,
+        values.dry_run,
+        program,
+        values.suite,
+        values.index,
+        output,
+        against,
+        values.episode,
+        values.catalogue,
+        values.text,
+        picture,
     )
 
 
 def dispatch(command: Command) -> int:
     """Run a parsed command and return its exit code."""
-    from coda_jax.loop import own_assets, own_families
+    from coda_jax.loop import language, own_assets, own_families
     from coda_jax.loop import workdir as folders
 
     mode, workdir, config = command.mode, command.workdir, command.config
@@ -277,6 +314,7 @@ def dispatch(command: Command) -> int:
         own_families.add(config)  # a name that does not exist says more than the difference to the folder's run
     if mode == "run":
         assert workdir is not None and config is not None
+        language.prepare(config)
         if command.dry_run:
             runtime.setup()
             from coda_jax.loop import coevolve
@@ -357,6 +395,16 @@ def dispatch(command: Command) -> int:
 
         view.run(config or settings.default(), command.program, command.suite, command.index, command.output, workdir)
         return DONE
+    if mode == "build":
+        from coda_jax.loop import language
+
+        config = config or settings.default()
+        config.agents.engine = "llm"  # whoever writes a run's programs, this scene is a model's
+        language.prepare(config)
+        runtime.setup()
+        from coda_jax.loop import build
+
+        return DONE if build.run(config, command.text, command.picture, command.output) else BAD_INPUT
     if mode == "check":
         assert command.program is not None
         runtime.setup()

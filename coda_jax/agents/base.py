@@ -162,15 +162,35 @@ class DataEngine(Protocol):
         ...
 
 
+@dataclasses.dataclass(frozen=True)
+class Failing:
+    """What a training program is for: rollouts of a family that fail in a phase, for a cause in a factor ("" for EXECUTION)."""
+
+    family: str
+    factor: Factor
+    phase: str
+    cause: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Stalled:
+    """A potential to mend. measured: progress of rollouts under it. measure: progress of the same rollouts under another one."""
+
+    failing: Failing
+    program: TrainingProgram
+    measured: MeasuredProgress
+    measure: Callable[[TrainingProgram], MeasuredProgress]
+
+
 class PotentialCompiler(Protocol):
-    def compile(self, family: str, factor: Factor, phase: str, cause: str) -> str:
-        """Text of a training program for a diagnosis or mode of a family: at least two of its subgoals lie inside the phase (one of two).
+    def compile(self, failing: Sequence[Failing]) -> list[str]:
+        """Text of a training program for each diagnosis or mode: at least two of its subgoals lie inside the phase (one of two).
 
         Raises:
           ValueError: there is no such phase.
         """
         ...
 
-    def refine(self, program: TrainingProgram, measured: MeasuredProgress) -> str:
-        """Text of the program after rollouts under it: changed where most of them stopped. It passes the gates again before use."""
+    def refine(self, stalled: Sequence[Stalled]) -> list[str]:
+        """Text of each program after rollouts under it: changed where most of them stopped. It passes the gates again before use."""
         ...

@@ -95,7 +95,9 @@ class Summary:
     verdict. modes: for each round how many were new, kept from earlier rounds, and removed. targeting: of each round. coverage: of the
     environments of each round; run_coverage: of all of them. verification: of each round. critic: of each round whose critic judged
     decisions of the policy.
-    compiles_per_round: executables built after the start, first those outside of rounds, then of each round. tokens: of language models.
+    compiles_per_round: executables built after the start, first those outside of rounds, then of each round. tokens: of language models,
+    read and written together; tokens_estimated: questions of which no server counted them. questions: to language models, by purpose and
+    what came of them; agents: what became of the answers, by purpose.
     sim_steps: physics steps. robot: who acted. within_reach: [family][suite] scenes that it reaches, where it is not the suites' own.
     suites: [family][suite]["before" | "after"] = {k, n}.
     """
@@ -116,6 +118,11 @@ class Summary:
     verification: list[Verification] = dataclasses.field(default_factory=list)
     critic: list[Calibration] = dataclasses.field(default_factory=list)
     tokens: Count = 0
+    tokens_in: Count = 0
+    tokens_out: Count = 0
+    tokens_estimated: Count = 0
+    questions: dict[str, dict[str, Count]] = dataclasses.field(default_factory=dict)
+    agents: dict[str, dict[str, Count]] = dataclasses.field(default_factory=dict)
     robot: str = "panda"
     within_reach: dict[str, dict[str, Tally]] = dataclasses.field(default_factory=dict)
 

@@ -12,56 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from coda_jax import config as settings
-from coda_jax.foreign import read_plain
 from coda_jax.loop import own_families, parts
 from coda_jax.loop.check_training import TrainingCheck
 from coda_jax.loop.mending import Checked, checked
-from coda_jax.programs.errors import ErrorKind, ProgramError
+from coda_jax.loop.program_files import program_files, read_program
+from coda_jax.programs.errors import ProgramError
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.programs.training.program import AnyProgram, evaluate_training
-from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.generation import GenerationProgram, evaluate_generation
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.program import evaluate_scene
 from coda_jax.scenes.spec import FACTORS, SceneSpec
 
-SUFFIXES = (".py", ".scene", ".txt")
 _RESULT = re.compile(r"^[ \t]*result[ \t]*=[ \t]*(scene|generation|training)[ \t]*\(", re.MULTILINE)
 _STRANGE = re.compile("the catalogue here has no|holds the word|is not known here")  # messages about a word that may be a user's own
 _VERB = re.compile(r"\b(scene|generation|training)[ \t]*\(")
-
-
-def program_files(path: Path) -> list[Path]:
-    """The program files of a folder and its subfolders in sorted order, or the one file.
-
-    Raises:
-      InputError: the folder holds none.
-    """
-    if not path.is_dir():
-        return [path]
-    files = sorted(p for p in path.rglob("*") if p.is_file() and p.suffix in SUFFIXES)
-    if not files:
-        raise InputError(f"{path} holds no programs; their names end with {', '.join(SUFFIXES)}")
-    return files
-
-
-def read_program(path: Path, most_bytes: int) -> str:
-    """Text of a program file.
-
-    Raises:
-      ProgramError: it is no plain file or larger than ``most_bytes``, cannot be read, or is no UTF-8.
-    """
-    try:
-        raw = read_plain(path, most_bytes)
-    except OSError as error:
-        raise ProgramError(ErrorKind.TEXT, f"the file cannot be read: {error.strerror}: save the program as a plain file") from None
-    if len(raw) > most_bytes:
-        raise ProgramError(ErrorKind.TEXT, f"the file is larger than {most_bytes} bytes: write a shorter program")
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ProgramError(ErrorKind.TEXT, f"byte {error.start} is no UTF-8: save the file as plain text") from None
 
 
 def kind_of(text: str) -> str:

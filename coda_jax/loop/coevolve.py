@@ -13,7 +13,7 @@ from coda_jax.evaluation.records import read_records
 from coda_jax.evaluation.report import write_report
 from coda_jax.evaluation.terminal import duration, print_modes, print_rounds, print_suites
 from coda_jax.learning.encoders.minilm import weights_folder
-from coda_jax.loop import estimate, evaluation, foreign_suites, own_families, parts, starting_memory
+from coda_jax.loop import estimate, evaluation, foreign_suites, language, own_families, parts, starting_memory, user_scenes
 from coda_jax.loop.run import Run, opened
 from coda_jax.loop.stages import next_stage, run_stage
 from coda_jax.loop.summary import summary_of
@@ -28,6 +28,7 @@ def run(config: settings.Config, workdir: Path, dry_run: bool) -> None:
     """
     with parts.mendable():
         own_families.add(config)
+        user_scenes.texts(config)
         parts.robot_of(config)  # one that cannot be used is refused before any work, and by a dry run too
         evaluation.chosen_scenes(config)
         weights_folder()
@@ -72,6 +73,9 @@ def finish(job: Run) -> None:
     if summary.rounds:
         print_rounds(summary)
         print_modes(mode_histories(read_metrics(job.folder / METRICS)))
+    if state.asked:
+        llm = config.agents.llm
+        print(f"language model {language.describe(llm.model, state.asked, llm.tokens, parts.prices_of(config))}")
     costs = ", ".join(f"{name} {duration(cost.wall_s)}" for name, cost in job.ledger.stages.items())
     print(f"{state.demos} demonstrations, {state.compiles} compilations after the warm-up; time: {costs}")
     print(f"report: {report}")

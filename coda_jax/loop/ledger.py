@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
+from coda_jax.agents.llm.budget import Paid, Prices
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.types import TIMESTEP_S
 
@@ -27,20 +29,36 @@ class Cost:
     compiles: int = 0
 
 
+@dataclass(config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
+class Calls:
+    """Of language models, by a stage for one purpose. calls: that went out, every try. recorded: answers that a recording gave instead.
+    seconds: waited for, of all calls together. cost: at the prices of the configuration."""
+
+    calls: int = 0
+    recorded: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+    cost: float = 0.0
+
+
 class Ledger:
     """Costs by stage; ``charge`` books the time since the last charge, ``save`` writes ``ledger.json``."""
 
     def __init__(self, folder: Path):
         self.path = folder / FILE
         self.stages: dict[str, Cost] = {}
+        self.calls: dict[str, dict[str, Calls]] = {}
         self.starts = 0
         if self.path.exists():
             try:
                 stored = json.loads(self.path.read_text())
                 self.stages = {name: Cost(**cost) for name, cost in stored["stages"].items()}
+                asked = stored.get("language_model", {})
+                self.calls = {stage: {purpose: Calls(**one) for purpose, one in own.items()} for stage, own in asked.items()}
                 self.starts = int(stored["starts"])
             except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-                self.stages, self.starts = {}, 0  # costs only: a damaged ledger begins anew
+                self.stages, self.calls, self.starts = {}, {}, 0  # costs only: a damaged ledger begins anew
         self.starts += 1
         self._wall, self._cpu = time.monotonic(), time.process_time()
 
@@ -57,6 +75,20 @@ class Ledger:
         self._wall, self._cpu = wall, cpu
         return spent
 
+    def charge_calls(self, stage: str, paid: Mapping[str, Paid], prices: Prices) -> None:
+        """Book what language models were paid for, by purpose."""
+        for purpose, one in paid.items():
+            own = self.calls.setdefault(stage, {}).setdefault(purpose, Calls())
+            for name, value in dataclasses.asdict(one).items():
+                setattr(own, name, getattr(own, name) + value)
+            own.cost += prices.cost(one.tokens_in, one.tokens_out)
+
     def save(self) -> None:
-        stages = {name: {k: round(v, 3) for k, v in dataclasses.asdict(cost).items()} for name, cost in self.stages.items()}
-        atomic_write(self.path, json.dumps({"starts": self.starts, "stages": stages}, indent=1).encode() + b"\n")
+        stages = {name: _rounded(cost, 3) for name, cost in self.stages.items()}
+        calls = {stage: {purpose: _rounded(one, 6) for purpose, one in own.items()} for stage, own in self.calls.items()}
+        stored = {"starts": self.starts, "stages": stages} | ({"language_model": calls} if calls else {})
+        atomic_write(self.path, json.dumps(stored, indent=1).encode() + b"\n")
+
+
+def _rounded(cost: Cost | Calls, digits: int) -> dict[str, float]:
+    return {k: round(v, digits) for k, v in dataclasses.asdict(cost).items()}

@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import jax
 
 from coda_jax import config as settings
 from coda_jax.agents.base import DataEngine
+from coda_jax.agents.llm.budget import Asked, Budgeted, Prices
+from coda_jax.agents.llm.endpoint import Endpoint, EndpointSettings
+from coda_jax.agents.llm.recording import FILE as CALLS
+from coda_jax.agents.llm.recording import OwnRecording, Recorded, Recording
 from coda_jax.agents.scripted.diagnoser import DiagnoserSettings, ScriptedDiagnoser
 from coda_jax.agents.scripted.engine import ScriptedEngine
 from coda_jax.learning import lora
@@ -22,7 +26,7 @@ from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.learning.policies.grounding import NAMED_HEADS
 from coda_jax.learning.policies.pixels import PixelPolicy
 from coda_jax.learning.steps import Training
-from coda_jax.loop import mjx_worlds
+from coda_jax.loop import language, mjx_worlds
 from coda_jax.loop.checkpoint import CheckpointError
 from coda_jax.programs.limits import Limits
 from coda_jax.runtime import InputError, cache_home, on_nvidia
@@ -164,7 +168,60 @@ def scripted_diagnoser(config: settings.Config) -> ScriptedDiagnoser:
 
 
 def engine_of(catalogue: Catalogue) -> DataEngine:
+    """The scripted engine; loop/engines.py chooses that of a run."""
     return ScriptedEngine(catalogue)
+
+
+@dataclasses.dataclass(frozen=True)
+class Asking:
+    """The language model of a run. recording: what it is read from, and written to where it is the run's own."""
+
+    chat: Budgeted
+    recording: Recording
+
+    @property
+    def calls_bytes(self) -> int:
+        """Length of the run's own recording."""
+        return self.recording.bytes if isinstance(self.recording, OwnRecording) else 0
+
+
+def chat_of(
+    config: settings.Config,
+    folder: Path,
+    asked: Mapping[str, Asked],
+    calls_bytes: int,
+    resources: contextlib.ExitStack,
+    watch: Callable[[int, int], None],
+) -> Asking:
+    """The language model that a run in ``folder`` asks, or the recording that stands in for it.
+
+    asked, calls_bytes: of the last commit. watch: as of ``Budgeted``.
+
+    Raises:
+      InputError: a recording, the address, the key, the proxy or the openai package; the message says what to do.
+    """
+    llm = config.agents.llm
+    if llm.replay:
+        recording, source = Recording(Path(llm.replay)), None
+    else:
+        recording = resources.enter_context(OwnRecording(folder / CALLS, calls_bytes))
+        source = resources.enter_context(endpoint_of(config, llm.deadline_s, llm.retries))
+    recorded = Recorded(recording, llm.model, llm.temperature, source)
+    return Asking(Budgeted(recorded, llm.tokens, llm.answer_tokens, asked, watch), recording)
+
+
+def endpoint_of(config: settings.Config, deadline_s: float, retries: int) -> Endpoint:
+    """The server of the settings and the environment. Raises InputError as ``chat_of``."""
+    llm = config.agents.llm
+    key = language.key_of(config)
+    chosen = EndpointSettings(
+        language.address_of(config), llm.model, llm.temperature, deadline_s, retries, llm.concurrency, llm.reply_bytes
+    )
+    return Endpoint(chosen, key)
+
+
+def prices_of(config: settings.Config) -> Prices:
+    return Prices(config.agents.llm.price_in, config.agents.llm.price_out)
 
 
 def limits_of(config: settings.Config) -> Limits:

@@ -12,8 +12,11 @@ from typing import Any
 
 from coda_jax import config as settings
 from coda_jax import runtime
+from coda_jax.agents.llm.budget import Asked
+from coda_jax.agents.llm.chat import Chat
+from coda_jax.agents.llm.tally import Tally
 from coda_jax.evaluation.metrics import METRICS, MetricsWriter
-from coda_jax.loop import parts, requirements
+from coda_jax.loop import language, parts, requirements
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.checkpoint import Checkpoints
 from coda_jax.loop.journal import Commit, Journal, missing_or_changed
@@ -54,7 +57,8 @@ class Run:
     Nothing is removed before that commit is found, and nothing at all where work is there but no commit of it can be used.
 
     config: the whole configuration. state: the last commit. memory: what the run remembers; its rows are added by ``commit``.
-    train, everything: catalogues of training and of every split. substeps: of the stage in progress.
+    train, everything: catalogues of training and of every split. substeps: of the stage in progress. tally: of what became of what language
+    models said; agents count in it, and it is committed with the stage.
 
     Raises:
       InputError: ``memory.sqlite`` is damaged or gone, no commit of it can be used, or the folder is of another version.
@@ -62,6 +66,7 @@ class Run:
 
     def __init__(self, config: settings.Config, folder: Path, resources: contextlib.ExitStack):
         self.config, self.folder = config, folder
+        self._resources = resources
         if (folder / "commits.jsonl").exists() and not (folder / MEMORY).exists():
             raise InputError(f"{folder} was made by an earlier version, which this one cannot go on with; choose another --workdir")
         _require_memory(folder)
@@ -82,13 +87,36 @@ class Run:
             if orphan or _HALF_WRITTEN.fullmatch(path.name):
                 path.unlink()
         self._compiles = runtime.compile_count()
+        self.tally = Tally.from_plain(self.state.agents)
+        self._asking: parts.Asking | None = None
         self._spent, self._built = 0.0, 0  # wall time and compilations charged since the last commit
-        self._stage = ""  # charged last
+        self._stage, self._stage_name = "", ""  # charged last; in progress
         self.substeps = self._no_substeps()
 
     @property
     def state(self) -> Commit:
         return self.journal.last
+
+    @property
+    def chat(self) -> Chat:
+        """The language model that agents ask. It is reached for when it is asked for first, so a run of scripted agents needs none.
+
+        What a stage asks is charged when it commits: a stage that commits in between must not ask again for what it asked before that.
+
+        Raises:
+          InputError: as ``parts.chat_of``. RuntimeError: no agent of this configuration asks one.
+        """
+        if not settings.asks_models(self.config):
+            raise RuntimeError("a scripted agent asked for a language model: config.agents names none")
+        if self._asking is None:
+            watch = language.Watch(self.config.agents.llm.model, self.say)
+            self._asking = parts.chat_of(self.config, self.folder, self.state.asked, self.state.calls_bytes, self._resources, watch)
+        return self._asking.chat
+
+    @property
+    def asked(self) -> dict[str, Asked]:
+        """What language models were asked so far, by purpose."""
+        return dict(self.state.asked if self._asking is None else self._asking.chat.asked)
 
     def _problem(self, commit: Commit) -> str | None:
         metrics = self.folder / METRICS
@@ -120,6 +148,8 @@ class Run:
         self._compiles += new
         self._built += new
         self._spent += self.ledger.charge(stage, physics_steps, rollouts, new)
+        if self._asking is not None:
+            self.ledger.charge_calls(stage, self._asking.chat.paid(), parts.prices_of(self.config))
 
     def commit(self, *rows: Row, **changes: Any) -> None:
         """Sync the log, store rows and a commit with the changed fields in one transaction, and stop here if a signal asked for it.
@@ -129,11 +159,28 @@ class Run:
         Raises:
           Stopped: SIGTERM or SIGINT arrived. StoreError, OSError: as ``Journal.append``. InputError: as ``folders.require_held``.
         """
+        self._write_asked()
+        changes |= {"asked": self.asked, "agents": self.tally.plain()}
         self._append(rows, changes | {"metrics_bytes": self.metrics.commit()})
+
+    def _write_asked(self) -> None:
+        """A row of ``metrics.jsonl`` for each purpose for which language models were asked, or something counted, since the last commit."""
+        before, counted = self.state.asked, self.tally.since(self.state.agents)
+        new = {purpose: one.minus(before.get(purpose, Asked())) for purpose, one in self.asked.items()}
+        new = {purpose: one for purpose, one in new.items() if one.questions}
+        for purpose in sorted(new.keys() | counted.keys()):
+            one = new.get(purpose, Asked())
+            row = {"tokens_in": one.tokens_in, "tokens_out": one.tokens_out, "estimated": one.estimated, "outcomes": one.outcomes}
+            self.metrics.write("language_model", stage=self._stage_name, purpose=purpose, **row, counts=counted.get(purpose, {}))
+        if new:
+            llm = self.config.agents.llm
+            self.say(f"{self._stage_name}: {language.describe(llm.model, new, llm.tokens, parts.prices_of(self.config))}")
 
     def _append(self, rows: Sequence[Row], changes: dict[str, Any]) -> None:
         folders.require_held(self.folder)
         old = self.state
+        if self._asking is not None:  # also in sub-steps: what came of a question before them stands, or they would be of other work
+            changes |= {"calls_bytes": self._asking.calls_bytes}
         changes |= {"stage": self._stage, "wall_s": old.wall_s + self._spent, "compiles": old.compiles + self._built}
         self.journal.append(dataclasses.replace(old, **changes), rows)
         self._spent, self._built = 0.0, 0
@@ -148,6 +195,7 @@ class Run:
             # rows of the log since the stage's beginning are not committed: begun again, the stage writes them again
             self._append((), {"files": self.state.files | files})
 
+        self._stage_name = name
         self.substeps = Substeps(name, self.folder, self.config.checkpoint.rollouts, self.state.files, commit)
 
     def end_stage(self, name: str, rows: Sequence[Row], changes: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Stage "scenes": program text from the seed generator through every door that a program of an engine must pass."""
+"""Stage "scenes": program text of a user and from the seed generator through every door that a program of an engine must pass."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from coda_jax import runtime
 from coda_jax.evaluation.film import write_strip
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.evaluation.terminal import Progress
-from coda_jax.loop import films, parts
+from coda_jax.loop import films, parts, user_scenes
 from coda_jax.loop.checkpoint import require_space
 from coda_jax.loop.journal import Commit, file_sha256
 from coda_jax.loop.own_programs import patiently
 from coda_jax.loop.run import Run
+from coda_jax.loop.workbench import Workbench
 from coda_jax.programs.errors import ProgramError
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.runtime import InputError
@@ -35,7 +36,7 @@ _LEAST_YIELD = 0.05  # share of programs that must become scenes; below it the s
 
 @dataclasses.dataclass(frozen=True)
 class Scene:
-    """An accepted training scene: generator seed, the program it came from, its spec."""
+    """An accepted training scene: generator seed (of a user's program its place instead), the program it came from, its spec."""
 
     seed: int
     program: str
@@ -53,6 +54,7 @@ class SceneSource:
         self.scenes = load(run.folder, run.state)
         self.next_seed, self.rejected = run.state.next_seed, collections.Counter(run.state.rejected)
         self._stored = len(self.scenes)
+        self._own = user_scenes.texts(run.config)
 
     def __enter__(self) -> SceneSource:
         return self
@@ -77,8 +79,12 @@ class SceneSource:
         for offset in range(self.next_seed, self.next_seed + config.sim.worlds):
             seed = config.seed * SEEDS_PER_RUN + offset
             try:
-                program = generate.sample(self._run.train, chosen[offset % len(chosen)], "id", "train", seed)
-                spec = patiently(self._sandbox, lambda text=program: evaluate_scene(text, self._sandbox, self._run.train))
+                if offset < len(self._own):
+                    program = self._own[offset]
+                    spec = Workbench(config, self._run.train, self._sandbox).scene(program)
+                else:
+                    program = generate.sample(self._run.train, chosen[offset % len(chosen)], "id", "train", seed)
+                    spec = patiently(self._sandbox, lambda text=program: evaluate_scene(text, self._sandbox, self._run.train))
                 refuse_held_out(spec, self._run.train)
             except ProgramError as error:
                 self.rejected[f"program: {error.kind.value}"] += 1

@@ -37,6 +37,12 @@ def summary_of(run: Run, records: Sequence[EvalRecord]) -> Summary:
         run_coverage=coverage_of(rows, range(1, rounds + 1)) if rounds else None,
         verification=[verification_of(rows, number) for number in range(1, rounds + 1)],
         critic=calibrations(rows, rounds),
+        tokens=sum(one.tokens for one in state.asked.values()),
+        tokens_in=sum(one.tokens_in for one in state.asked.values()),
+        tokens_out=sum(one.tokens_out for one in state.asked.values()),
+        tokens_estimated=sum(one.estimated for one in state.asked.values()),
+        questions={purpose: one.outcomes for purpose, one in sorted(state.asked.items())},
+        agents=state.agents,
         robot=parts.robot_of(run.config).name,
         within_reach=foreign_suites.within_reach(run.config),
     )

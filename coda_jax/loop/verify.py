@@ -13,7 +13,7 @@ from coda_jax.evaluation.control_test import ControlResult, wants_more
 from coda_jax.evaluation.statistics import Interval
 from coda_jax.evaluation.trials import by_scene, rate_interval
 from coda_jax.loop import cloning, own_families, parts
-from coda_jax.loop.check import read_program
+from coda_jax.loop.program_files import read_program
 from coda_jax.loop.rounds import collect
 from coda_jax.loop.rounds.control import Pairs, judged, pair_counts, trials_of
 from coda_jax.loop.rounds.rollouts import Rollouts

@@ -8,7 +8,7 @@ from coda_jax import config as settings
 from coda_jax.evaluation.film import write_strip
 from coda_jax.loop import films, own_families, parts
 from coda_jax.loop import workdir as folders
-from coda_jax.loop.check import read_program
+from coda_jax.loop.program_files import read_program
 from coda_jax.programs.errors import ProgramError
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.runtime import InputError

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from coda_jax import main as command_line
+from coda_jax.agents.base import Failing
 from coda_jax.evaluation.metrics import read_metrics, read_summary
 from coda_jax.loop import coevolve, demonstrations, guides, improvement, parts, tables
 from coda_jax.loop.check_training import TrainingCheck
@@ -175,7 +176,7 @@ def grasping(config, copy):
     cut(copy, lambda c: c.done[-1:] == ["r2.potentials"])
     cause = "target_size:low"
     mode = Mode(mode_id_of(config.family, "ATTRIBUTE", "grasp", cause), 1, config.family, "ATTRIBUTE", "grasp", cause, None, 0.0, "new", 2)
-    text = improvement.compiler_of(config).compile("pick_place", "ATTRIBUTE", "grasp", cause)
+    (text,) = improvement.compiler_of(config).compile([Failing("pick_place", "ATTRIBUTE", "grasp", cause)])
     program = Program(program_id_of("training", text), 1, "training", text, mode.mode_id, None, "active", None, 2)
     with opened(config, copy) as job:
         own = [dataclasses.replace(e, mode_id=mode.mode_id if e.mode_id else None) for e in job.state.environments["2"]]

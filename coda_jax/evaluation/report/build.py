@@ -17,6 +17,7 @@ from coda_jax.evaluation.report.critic import critic
 from coda_jax.evaluation.report.data import HELD_OUT, RunData, load, pooled
 from coda_jax.evaluation.report.environments import environments
 from coda_jax.evaluation.report.gallery import gallery
+from coda_jax.evaluation.report.language import language_model
 from coda_jax.evaluation.report.modes import modes
 from coda_jax.evaluation.report.potentials import potentials
 from coda_jax.evaluation.report.rounds import diagnoses, rounds
@@ -37,6 +38,7 @@ SECTIONS: tuple[Callable[[RunData], str], ...] = (
     sections.failures,
     sections.films,
     gallery,
+    language_model,
     costs,
     sections.planner,
     sections.training,

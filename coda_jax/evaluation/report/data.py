@@ -31,6 +31,7 @@ class RunData:
     records: tuple[EvalRecord, ...]
     config: dict[str, Any]
     ledger: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    calls: dict[str, dict[str, dict[str, Any]]] = dataclasses.field(default_factory=dict)  # of language models, by stage and purpose
 
     @functools.cached_property
     def split(self) -> str | None:
@@ -82,16 +83,19 @@ def load(run_folder: Path) -> RunData:
     if not isinstance(config, dict):
         raise InputError(f"{config_path} is no JSON object; restore it")
     rows, records = tuple(read_metrics(run_folder / METRICS)), tuple(read_records(run_folder))
-    return RunData(run_folder, read_summary(run_folder), rows, records, config, _ledger(run_folder / LEDGER))
+    return RunData(run_folder, read_summary(run_folder), rows, records, config, *_ledger(run_folder / LEDGER))
 
 
-def _ledger(path: Path) -> dict[str, dict[str, Any]]:
-    """Costs by part of the run; a missing or damaged ledger gives none: costs only."""
+def _ledger(path: Path) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, dict[str, Any]]]]:
+    """Costs by part of the run, and of language models; a missing or damaged ledger gives none: costs only."""
     try:
-        stages = json.loads(path.read_text("utf-8"))["stages"]
-        return {str(name): dict(cost) for name, cost in stages.items()}
+        stored = json.loads(path.read_text("utf-8"))
+        calls = {
+            str(stage): {str(purpose): dict(one) for purpose, one in own.items()} for stage, own in stored.get("language_model", {}).items()
+        }
+        return {str(name): dict(cost) for name, cost in stored["stages"].items()}, calls
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return {}
+        return {}, {}
 
 
 def pooled(summary: Summary, suites: Iterable[str], moment: str) -> Tally:

@@ -11,7 +11,8 @@ from coda_jax import config as settings
 from coda_jax.agents.base import Trial
 from coda_jax.evaluation.trials import counts_of
 from coda_jax.learning.scale_doctor import Measured
-from coda_jax.loop import parts, scales
+from coda_jax.loop import engines, parts, scales
+from coda_jax.loop.engine_tools import RunTools
 from coda_jax.loop.rounds import collect, recall
 from coda_jax.loop.rounds.rollouts import Rollouts, identity
 from coda_jax.loop.rounds.variants import (
@@ -178,8 +179,27 @@ def targeted(ask: Ask, batch: Batch, rollouts: Rollouts) -> list[Proposal]:
     if missing > 0:
         taken = {p.made.base.number for p in found}
         free = [b for b in ask.bases if b.number not in taken] or ask.bases
-        found += uniform(dataclasses.replace(ask, bases=free, count=missing), batch, rollouts)
+        own = written(ask, free, min(missing, plan.novelty), batch) if engines.asks_a_model(run.config) else []
+        found += own
+        free = free[len(own) :] or free  # each written scene took the noise of a free base
+        if missing > len(own):
+            found += uniform(dataclasses.replace(ask, bases=free, count=missing - len(own)), batch, rollouts)
     return found[: ask.count]
+
+
+def written(ask: Ask, bases: list[Base], count: int, batch: Batch) -> list[Proposal]:
+    """Whole scenes by the run's language model, at most ``count``, one family after the other; the noise of each is that of a base."""
+    run, chosen = ask.run, settings.families(ask.run.config)
+    count = min(count, len(bases))
+    if not count:
+        return []
+    with Sandbox(parts.limits_of(run.config)) as sandbox:
+        author = engines.author_of(run, ask.round_number, ask.wave, RunTools(run, ask.round_number, sandbox, batch))
+        wanted = [chosen[i % len(chosen)] for i in range(count)]
+        specs = author.novel(wanted, recall.described(run.memory, run.config, run.train, ask.round_number))
+    made = [Made(Base(base.number, spec), spec, (), None) for base, spec in zip(bases, specs, strict=False)]
+    batch.made.extend(made)
+    return [Proposal(m, "novelty") for m in made]
 
 
 def _of_program(ask: Ask, mode: Mode, row: Program, wanted: int, batch: Batch, sandbox: Sandbox) -> list[Made]:

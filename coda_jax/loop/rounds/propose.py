@@ -8,10 +8,11 @@ import numpy as np
 
 from coda_jax import config as settings
 from coda_jax import runtime
-from coda_jax.agents.base import Difficulty, Trial
+from coda_jax.agents.base import DataEngine, Difficulty, Trial
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.evaluation.trials import success_rate
-from coda_jax.loop import cloning, parts, starting_memory
+from coda_jax.loop import cloning, engines, parts, starting_memory
+from coda_jax.loop.engine_tools import RunTools
 from coda_jax.loop.own_programs import headed
 from coda_jax.loop.rounds import collect, recall, rows
 from coda_jax.loop.rounds.rollouts import Rollouts
@@ -70,15 +71,19 @@ def run_stage(run: Run, round_number: int) -> Finished:
         bases = collect.base_scenes(run, round_number, source)
         changes = source.store()
     batch = Batch()
+    rollouts = Rollouts(run, cloning.trained(run).ema)
     with Sandbox(parts.limits_of(config)) as sandbox:
+        tools = RunTools(run, round_number, sandbox, batch, rollouts)
+        engine = engines.engine_of(run, round_number, tools)
         searches: list[Search] = []
         modes = wanted_modes(run, round_number)
         with Progress(f"round {round_number}, programs", len(modes), "programs") as progress:
             for mode in modes:
                 runtime.check_stop()
-                search = _begin(run, mode, bases, batch, sandbox, {s.program.mechanism_id for s in searches})
+                search = _begin(run, mode, bases, batch, tools, engine)
                 if search is not None:
                     searches.append(search)
+                    tools.programs.append(search.program)
                 progress.advance()
         trials, owners = [], []
         for search in searches:
@@ -87,7 +92,6 @@ def run_stage(run: Run, round_number: int) -> Finished:
                     for repeat in range(config.engine.rollouts):
                         trials.append(Trial(made.spec, (made.base.number, repeat)))
                         owners.append((search, level))
-        rollouts = Rollouts(run, cloning.trained(run).ema)
         with rollouts.runner("search", round_number, len(trials), "search levels") as rollout_fn:
             outcomes = rollout_fn(trials)
         for search in searches:
@@ -133,22 +137,22 @@ def run_stage(run: Run, round_number: int) -> Finished:
     )
 
 
-def _begin(run: Run, mode: Mode, bases: list[Base], batch: Batch, sandbox: Sandbox, taken: set[str]) -> Search | None:
+def _begin(run: Run, mode: Mode, bases: list[Base], batch: Batch, tools: RunTools, engine: DataEngine) -> Search | None:
     """The mode's program, written anew or taken from memory, and its valid variants at every level.
 
-    taken: mechanisms of other modes of this round; the same edit for two modes would be one experiment counted twice. None where every
-    program of the mode is taken.
+    tools: knows the programs of other modes of this round; the same edit for two modes would be one experiment counted twice. None where
+    every program of the mode is taken.
     """
-    config = run.config
+    config, taken = run.config, {p.mechanism_id for p in tools.taken()}
     bases = of_family(bases, mode.family)
     order = np.random.default_rng(np.random.SeedSequence([seed_of("search", config.seed, mode.mode_id)])).permutation(len(bases))
     shuffled = [bases[i] for i in order]
     remembered = recall.newest(programs_of(run.memory, mode.mode_id, "generation")) if STRATEGIES[config.strategy].remembers else None
-    texts = [remembered.text] if remembered is not None else _texts(run, mode, shuffled)
+    texts = [remembered.text] if remembered is not None else _texts(run, mode, shuffled, engine)
     texts = starting_memory.own_texts(config, texts, programs_of(run.memory, mode.mode_id, "generation"))
     search = None
     for text in texts:
-        program = own_program(run, sandbox, text)
+        program = own_program(run, tools.sandbox, text)
         if program.mechanism_id in taken:
             continue
         search = Search(mode, text, program, {level: [] for level in config.engine.levels})
@@ -160,17 +164,19 @@ def _begin(run: Run, mode: Mode, bases: list[Base], batch: Batch, sandbox: Sandb
                     candidates.append(made)
                 if len(candidates) == config.engine.scenes:
                     break
-            search.variants[level] = verified(run, candidates, batch, config.engine.repairs)
+            search.variants[level] = verified(run, candidates, batch, config.engine.repairs, engine)
         if any(search.variants.values()):
             return search
     return search
 
 
-def _texts(run: Run, mode: Mode, bases: list[Base]) -> list[str]:
+def _texts(run: Run, mode: Mode, bases: list[Base], engine: DataEngine) -> list[str]:
     """Program texts for a mode, the most promising first."""
     known = recall.priors(run.memory) if recall.has_traces(run.config) else {}
-    difficulty, scenes = Difficulty(mode.factor, mode.phase, mode.cause), [b.spec for b in bases[: run.config.engine.scenes]]
-    return [headed(mode, text) for text in parts.engine_of(run.train).propose(difficulty, scenes, known)]
+    difficulty = Difficulty(mode.factor, mode.phase, mode.cause)
+    # a model's program is judged by variants, of which rare edits find too few in the first scenes
+    scenes = [b.spec for b in (bases if engines.asks_a_model(run.config) else bases[: run.config.engine.scenes])]
+    return [headed(mode, text) for text in engine.propose(difficulty, scenes, known)]
 
 
 def _program(run: Run, search: Search, round_number: int) -> Program:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
+from collections import Counter
 from collections.abc import Sequence
 
 from coda_jax import config as settings
+from coda_jax.evaluation.coverage import TERCILES, tercile
 from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.memory.modes import current_modes
 from coda_jax.memory.programs import current_programs
 from coda_jax.memory.rows import Episode, Mode, Program
 from coda_jax.memory.store import Memory
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.edits.verbs import VERBS, verbs_of
 from coda_jax.scenes.spec import SceneSpec, from_json
+
+_ASSET = re.compile(r'"asset":"([a-z0-9_]{1,48})"')
 
 
 def scene_ids(memory: Memory) -> list[str]:
@@ -98,6 +106,26 @@ def diagnosed_modes(memory: Memory, round_number: int) -> dict[str, int]:
         (round_number,),
     )
     return dict(found)
+
+
+def described(memory: Memory, config: settings.Config, train: Catalogue, round_number: int) -> str:
+    """What a memory's accepted scenes are made of, for an author of new ones: edits by factor, verb and third of the magnitude, and things.
+
+    Of a strategy that does not remember, what this round's are made of.
+    """
+    every = int(STRATEGIES[config.strategy].remembers)
+    found = memory.select("SELECT verbs, spec FROM scenes WHERE reason IS NULL AND (? OR round = ?)", (every, round_number))
+    edits = Counter((v["name"], tercile(v["magnitude"])) for verbs, _ in found for v in json.loads(verbs))
+    things = Counter(asset.rpartition("_")[0] for _, spec in found for asset in set(_ASSET.findall(spec)))
+    lines = [f"{len(found)} scenes; edits by verb: how often in the low, middle and high third of the magnitude"]
+    for name in (
+        verbs_of(settings.families(config), "task")
+        + verbs_of(settings.families(config), "spatial")
+        + verbs_of(settings.families(config), "attributes")
+    ):
+        lines.append(f"  {VERBS[name].factor} {name}: {', '.join(str(edits[name, third]) for third in range(TERCILES))}")
+    held = sorted(train.categories(), key=lambda c: (things[c], c))
+    return "\n".join([*lines, "categories, how many scenes hold one: " + ", ".join(f"{c} {things[c]}" for c in held)])
 
 
 def has_traces(config: settings.Config) -> bool:

@@ -18,7 +18,7 @@ from coda_jax.loop.run import Run
 from coda_jax.sim.native import physics_steps
 
 # Noise of each purpose; before and after a training are measured with the same.
-PURPOSES = ("collect", "revert", "search", "control", "measure", "band", "practice")
+PURPOSES = ("collect", "revert", "search", "control", "measure", "band", "practice", "try")
 KEPT = ("collect", "control", "measure", "practice")  # whose rollouts are kept to learn from
 
 

@@ -35,7 +35,7 @@ class SceneRows:
     def add_made(self, made: Made, origin: Origin, round_number: int, program_id: str | None = None, mode_id: str | None = None) -> None:
         """A variant with what was edited."""
         if made.spec.scene_id == made.base.spec.scene_id:
-            self.add(made.spec, "seed", round_number)
+            self.add(made.spec, origin, round_number)  # drawn, or written whole
             return
         self.add(
             made.spec,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coda_jax.agents.base import Outcome
+from coda_jax.agents.base import DataEngine, Outcome
 from coda_jax.loop import parts
 from coda_jax.loop.mending import checked
 from coda_jax.loop.own_programs import patiently
@@ -166,15 +166,15 @@ def took_back(made: Made, mended: SceneSpec) -> bool:
     return False
 
 
-def verified(run: Run, candidates: Sequence[Made], batch: Batch, repairs: int) -> list[Made]:
+def verified(run: Run, candidates: Sequence[Made], batch: Batch, repairs: int, engine: DataEngine | None = None) -> list[Made]:
     """The candidates that are fair tasks, in order; invalid ones are mended within what their edits may change.
 
     Adds to ``batch``: valid ones, how many were so at first, refusals by check, and each failed check with the repair that was tried. A
-    scene whose repair took an edit back is refused: it is no variant of what its verbs say.
+    scene whose repair took an edit back is refused: it is no variant of what its verbs say. engine: who mends, None for the scripted one.
     """
     factors = [edited_factors(m.base.spec, m.spec) for m in candidates]
-    settings, engine = parts.validity_of(run.config), parts.engine_of(run.train)
-    found = checked([m.spec for m in candidates], factors, run.train, run.train, settings, engine, repairs)
+    settings, mends = parts.validity_of(run.config), engine or parts.engine_of(run.train)
+    found = checked([m.spec for m in candidates], factors, run.train, run.train, settings, mends, repairs)
     made = []
     for candidate, one in zip(candidates, found, strict=True):
         kept = one.valid and not took_back(candidate, one.spec)
