@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from absl import app, flags, logging
 
-from coda_jax import runtime
 from benchmarks.injected_tables import records, tables, truth_of
+from coda_jax import runtime
 from coda_jax.agents.base import FACTORS, SCRIPTED, SPEC_FACTOR, Case, Diagnoser, Trial
 from coda_jax.agents.llm.recording import FILE as CALLS
 from coda_jax.agents.llm.tally import Tally
