@@ -43,7 +43,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
     """Diagnose, merge the diagnoses into modes, store both."""
     config = run.config
     assert run.state.checkpoint is not None, "cloning commits its last state"
-    cases = collected(run, round_number)
+    cases = collected(run.folder, run.memory, round_number)
     failures = chosen_failures(cases, config.diagnose.failures)
     rollouts = Rollouts(run, cloning.trained(run).ema)
     reverts: list[Outcome] = []

@@ -142,7 +142,13 @@ def test_what_is_shown():
     _, chat, _, _ = diagnosed(GOOD)
     (request,) = chat.asked[0]
     text, target = text_of(request), read_goal(SPECS[0]).target
-    for part in (SPECS[0].task.instruction, "approach 1-11:0 12-40:1", "grasp 1-14:0 15-21:1 22-40:0", f"{target} (both)", "arm joints deg"):
+    for part in (
+        SPECS[0].task.instruction,
+        "approach 1-11:0 12-40:1",
+        "grasp 1-14:0 15-21:1 22-40:0",
+        f"{target} (both)",
+        "arm joints deg",
+    ):
         assert part in text
     assert f"{target} 0.050 m" in text and "target_height 0.02 m at step 20, 0.04 m asked for" in text
     assert "target_mass_kg | " in text and '"target_mass_kg:high": high mass of the target, kg' in text
