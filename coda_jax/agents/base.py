@@ -22,6 +22,7 @@ SceneFactor = Literal["TASK", "SPATIAL", "ATTRIBUTE"]
 Factor = Literal["TASK", "SPATIAL", "ATTRIBUTE", "EXECUTION"]
 FACTORS: tuple[SceneFactor, ...] = ("TASK", "SPATIAL", "ATTRIBUTE")
 SPEC_FACTOR: dict[SceneFactor, str] = {"TASK": "task", "SPATIAL": "spatial", "ATTRIBUTE": "attributes"}  # to field of SceneSpec
+SCRIPTED = "scripted"  # the agent of a diagnosis that no model and no chance made
 DIAGNOSED: dict[str, SceneFactor] = {field: factor for factor, field in SPEC_FACTOR.items()}
 
 
@@ -120,7 +121,7 @@ class Diagnosis:
     cause: str
     confidence: float
     evidence: Evidence
-    agent: str = "scripted"
+    agent: str = SCRIPTED
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from coda_jax.agents.base import SPEC_FACTOR, Factor
+from coda_jax.agents.base import SPEC_FACTOR, Factor, SceneFactor
 from coda_jax.agents.scripted.causes import OTHER
 from coda_jax.agents.scripted.engine import TASK_VERBS
 from coda_jax.scenes.edits.verbs import verbs_of
@@ -15,26 +15,37 @@ from coda_jax.scenes.measures import MEASURES, measure
 from coda_jax.scenes.spec import SceneSpec
 
 EXECUTION_CAUSE = ""
-_SPREAD = 1e-9
+_SPREAD = 1e-6  # less is rounding
 _WAYS = ("high", "low")
 
 
 @dataclasses.dataclass(frozen=True)
 class Measurements:
-    """What the scenes of a round measure. quartiles: name to lower quartile, median and upper quartile; only quantities that differ from
-    scene to scene. families: of the scenes."""
+    """What the scenes of a round measure. values: name to [n] numbers in rising order; only quantities that differ from scene to scene.
+    families: of the scenes."""
 
-    quartiles: Mapping[str, tuple[float, float, float]]
+    values: Mapping[str, np.ndarray]
     families: frozenset[str]
+
+    def quartiles(self, name: str) -> tuple[float, float, float]:
+        """Lower quartile, median and upper quartile of a quantity."""
+        low, middle, high = np.quantile(self.values[name], (0.25, 0.5, 0.75))
+        return float(low), float(middle), float(high)
+
+    def share_below(self, name: str, value: float) -> float:
+        """Share of the scenes that measure less."""
+        return float(np.searchsorted(self.values[name], value - _SPREAD)) / len(self.values[name])
 
     def causes(self) -> dict[Factor, tuple[str, ...]]:
         """The causes of each factor, in a fixed order: parts of the task that its verbs can change, quantities that differ, or none."""
         task = tuple(cause for cause, verb in TASK_VERBS.items() if verb in verbs_of(self.families, SPEC_FACTOR["TASK"]))
         own: dict[Factor, tuple[str, ...]] = {"TASK": (*task, OTHER)}
-        for factor in ("SPATIAL", "ATTRIBUTE"):
-            names = [name for name in self.quartiles if MEASURES[name].factor == SPEC_FACTOR[factor]]
+        measured: tuple[SceneFactor, ...] = ("SPATIAL", "ATTRIBUTE")
+        for factor in measured:
+            names = [name for name in self.values if MEASURES[name].factor == SPEC_FACTOR[factor]]
             own[factor] = (*(f"{name}:{way}" for name in names for way in _WAYS), OTHER)
-        return own | {"EXECUTION": (EXECUTION_CAUSE,)}
+        own["EXECUTION"] = (EXECUTION_CAUSE,)
+        return own
 
 
 def measurements(specs: Sequence[SceneSpec]) -> Measurements:
@@ -48,7 +59,5 @@ def measurements(specs: Sequence[SceneSpec]) -> Measurements:
     scenes = {spec.scene_id: spec for spec in specs}
     found = [measure(spec) for spec in scenes.values()]
     table = np.array([[own[name] for name in MEASURES] for own in found])
-    low, middle, high = np.quantile(table, (0.25, 0.5, 0.75), axis=0)
-    differing = table.std(axis=0) > _SPREAD
-    quartiles = {name: (float(low[i]), float(middle[i]), float(high[i])) for i, name in enumerate(MEASURES) if differing[i]}
-    return Measurements(quartiles, frozenset(spec.task.family for spec in scenes.values()))
+    values = {name: np.sort(table[:, i]) for i, name in enumerate(MEASURES) if table[:, i].std() > _SPREAD}
+    return Measurements(values, frozenset(spec.task.family for spec in scenes.values()))

@@ -66,7 +66,8 @@ class Footage:
         found = []
         for first in range(0, rows, worlds):
             taken = np.minimum(np.arange(first, first + worlds), rows - 1)
-            found.append(np.asarray(expressions.evaluate(batch.table, jax.tree.map(lambda leaf: np.asarray(leaf)[taken], views))))
+            some = jax.tree.map(lambda leaf, taken=taken: np.asarray(leaf)[taken], views)
+            found.append(np.asarray(expressions.evaluate(batch.table, some)))
         return np.concatenate(found)[:rows]
 
     def _draw(self, trajectory: Trajectory) -> Draw:

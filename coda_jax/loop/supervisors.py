@@ -30,7 +30,10 @@ def tries_of(run: Run, spec: SceneSpec, each: int, number: int) -> SceneTries:
     config, own = run.config, run.config.agents.llm_supervisor
     if settings.agent_kind(config, "supervisor") != "llm" or number >= own.scenes:
         return parts.tries_of(config, run.everything, spec, each)
-    revisions, chosen = config.planner.revisions, SupervisionSettings(own.frames, config.agents.llm.answer_tokens, config.seed)
+    revisions, chosen = (
+        config.planner.revisions,
+        SupervisionSettings(own.frames if config.agents.llm.pictures else 0, config.agents.llm.answer_tokens, config.seed),
+    )
     inspector = LlmInspector(run.chat, chosen, run.tally, ScriptedInspector(run.everything), lambda t, steps: frames(run, t, steps))
     supervisor = LlmSupervisor(run.chat, chosen, run.tally, ScriptedSupervisor(revisions), revisions)
     return SceneTries(spec, each, revisions, inspector, supervisor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,7 +28,7 @@ def episode_text(outcome: Outcome, seen: Seen, steps: Sequence[int]) -> str:
         "Goal: " + "; then ".join(f"{g.target} {g.relation} {g.reference}" for g in read_goals(spec)),
         "Objects: " + "; ".join(_objects(spec)),
         f"Rollout: {outcome.steps} control steps of 0.1 s, no success.",
-        "Phases (value after each control step, as step-step:value): " + "; ".join(_phases(seen)),
+        "Phases (value after each control step, as step-step:value): " + "; ".join(phase_lines(seen)),
         "Measured (best value reached): " + "; ".join(_margins(outcome)),
         "Moved: " + ("; ".join(_moved(seen)) or "nothing"),
         *_table(spec, seen, steps),
@@ -36,12 +37,12 @@ def episode_text(outcome: Outcome, seen: Seen, steps: Sequence[int]) -> str:
 
 
 def scene_text(spec: SceneSpec, round_: Measurements) -> str:
-    """What the scene measures beside the scenes of the round, one quantity a line; what lies outside their middle half is marked."""
+    """What the scene measures beside the scenes of the round, one quantity a line."""
     own = measure(spec)
-    lines = ["quantity | this scene | lower quartile, median, upper quartile of the round's scenes"]
-    for name, (low, middle, high) in round_.quartiles.items():
-        mark = " (higher than most)" if own[name] > high else " (lower than most)" if own[name] < low else ""
-        lines.append(f"{name} | {own[name]:.3g}{mark} | {low:.3g}, {middle:.3g}, {high:.3g}")
+    lines = ["quantity | this scene | scenes of the round that have less | their lower quartile, median, upper quartile"]
+    for name in round_.values:
+        quartiles = ", ".join(_number(v) for v in round_.quartiles(name))
+        lines.append(f"{name} | {_number(own[name])} | {100 * round_.share_below(name, own[name]):.0f} % | {quartiles}")
     return "\n".join(lines)
 
 
@@ -61,14 +62,15 @@ def _objects(spec: SceneSpec) -> list[str]:
     return [f"{o.object} ({o.colour} {assets[o.object].category}, {assets[o.object].kind})" for o in spec.attributes.objects]
 
 
-def _phases(seen: Seen) -> list[str]:
+def phase_lines(seen: Seen) -> list[str]:
+    """Each phase, and success, as runs of equal values: "grasp 1-14:0 15-21:1 22-40:0"."""
     return [f"{name} {_runs(values)}" for name, values in (*seen.phases.items(), ("success", seen.nu))]
 
 
 def _runs(values: np.ndarray) -> str:
     """ "1-11:0 12-40:1": runs of equal values with their control steps."""
     starts = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
-    return " ".join(f"{a + 1}-{b}:{values[a]:.2g}" for a, b in zip(starts, starts[1:], strict=False) if b > a)
+    return " ".join(f"{a + 1}-{b}:{values[a]:.2g}" for a, b in itertools.pairwise(starts) if b > a)
 
 
 def _margins(outcome: Outcome) -> list[str]:
@@ -106,9 +108,13 @@ def _table(spec: SceneSpec, seen: Seen, steps: Sequence[int]) -> list[str]:
             low, high = np.asarray(views.articulation_range)[step, token]
             cells.append(f"{(float(views.articulation[step, token]) - low) / (high - low):.2f}")
         if seen.joints_rad.shape[1]:
-            cells.append(" ".join(f"{v:.0f}" for v in np.rad2deg(seen.joints_rad[step - 1])))
+            cells.append(" ".join(str(round(float(v))) for v in np.rad2deg(seen.joints_rad[step - 1])))
         rows.append(" | ".join(cells))
     return rows
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 6) + 0.0:.3g}"
 
 
 def _numbers(values: np.ndarray) -> str:

@@ -15,7 +15,7 @@ NAME = "random"
 
 
 class RandomDiagnoser:
-    """Diagnoser Protocol: factor, phase and cause drawn evenly from the vocabulary, by the run's seed and the rollout alone; no rollouts."""
+    """Diagnoser Protocol: factor, phase and cause drawn evenly from the vocabulary, by the run's seed and the rollout alone."""
 
     def __init__(self, seed: int):
         self._seed = seed

@@ -114,7 +114,7 @@ class _Work:
 
 
 def _wanted(run: Run, round_number: int) -> list[_Wanted]:
-    cases = [case.outcome for case in collected(run, round_number)]
+    cases = [case.outcome for case in collected(run.folder, run.memory, round_number)]
     wanted = []
     for family in settings.families(run.config):
         mine = [o for o in cases if o.trial.spec.task.family == family]
