@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 from coda_jax.agents.llm.called import Called
@@ -9,7 +10,7 @@ from coda_jax.agents.llm.chat import Message, Reply, Request
 
 
 def question(text: str = "say hello", seed: int = 0, **changes) -> Request:
-    return Request("test", (Message("user", (text,)),), **({"seed": seed, "max_tokens": 20} | changes))
+    return dataclasses.replace(Request("test", (Message("user", (text,)),), seed, 20), **changes)
 
 
 def answer(text: str = "hello", tokens: tuple[int, int] = (10, 5), **changes) -> Called:

@@ -63,7 +63,7 @@ def local_model() -> Iterator[str]:
 
 
 def _serve(path: str) -> None:
-    import xllamacpp
+    xllamacpp = importlib.import_module("xllamacpp")  # in no environment but those that asked for it
 
     parameters = xllamacpp.CommonParams()
     parameters.model.path = path

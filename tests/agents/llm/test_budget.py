@@ -26,7 +26,7 @@ def test_it_holds_and_what_does_not_fit_is_not_asked():
     assert n >= 3 and got == ["answered"] * n + ["budget"] * (20 - n) and len(source.asked) == n
     assert chat.asked["test"] == Asked(9 * n, 20 * n, 0, {"answered": n, "budget": 20 - n})
     left = 3 * one - 29 * n
-    assert 0 <= left < one and f"{left} of its {3 * one} tokens left" in answers[-1].message
+    assert 0 <= left < one and f"{left} of its {3 * one} tokens left" in str(answers[-1])
 
 
 def test_a_smaller_question_may_still_fit():

@@ -121,8 +121,8 @@ def test_what_is_asked_again_after_a_kill(tmp_path, kind):
     settled = path.stat().st_size
     after = Listed(lambda r: answer("mended"))
     kept = ask(path, [question()], after, settled=settled)[0]
-    assert not after.asked and (kept.answer.kind, kept.tokens, kept.estimated, kept.said) == (kind, (7, 1), True, "half an ans")
-    assert replay(path, [question()])[0].answer.kind is kind
+    assert not after.asked and (kept.outcome, kept.tokens, kept.estimated, kept.said) == (kind, (7, 1), True, "half an ans")
+    assert replay(path, [question()])[0].outcome == kind
     found = ask(path, [question()], after, settled=0)[0]
     assert bool(after.asked) is (kind in PASSING)
     if kind in PASSING:
