@@ -1,27 +1,32 @@
 """Does the diagnoser find the causes that were put in, and does the control test tell true diagnoses from false ones?
 
-``python -m benchmarks.injected_causes --run=runs/quickstart [--folder=runs/injected]``: a run's policy is rolled out in scenes with one
-factor made hard on purpose, with two, and with none; every scene also has mild edits of the other factors, so that a diagnoser that
-only looks at what differs cannot win. Results are lines of ``results.jsonl`` in the folder; a second start goes on.
+``python -m benchmarks.injected_causes --run=runs/quickstart [--folder=runs/injected] [--diagnoser=scripted,llm,random]``: a run's policy is
+rolled out in scenes with one factor made hard on purpose, with two, and with none; every scene also has mild edits of the other factors, so
+that a diagnoser that only looks at what differs cannot win. Every diagnoser gets the same failures. A language model is the run's, or that
+of --model at --base_url, or a recording (--replay); its calls are recorded in the folder. Results are lines of ``results.jsonl`` there; a
+second start goes on. Tables go to stderr, one JSON object a line to stdout.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import sys
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from absl import app, flags, logging
 
+from benchmarks.injected_tables import records, tables, truth_of
 from coda_jax import runtime
-from coda_jax.agents.base import FACTORS, SPEC_FACTOR, Case, Trial
+from coda_jax.agents.base import FACTORS, SCRIPTED, SPEC_FACTOR, Case, Diagnoser, Trial
+from coda_jax.agents.llm.recording import FILE as CALLS
+from coda_jax.agents.llm.tally import Tally
 from coda_jax.evaluation.trials import by_scene, counts_of, success_rate
-from coda_jax.loop import cloning, parts
+from coda_jax.loop import cloning, diagnosers, language, parts
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.rounds.diagnose import chosen_failures
 from coda_jax.loop.rounds.rollouts import Rollouts
@@ -39,6 +44,11 @@ from coda_jax.scenes.spec import Role, SceneSpec
 
 _RUN = flags.DEFINE_string("run", "runs/quickstart", "Run folder whose policy is diagnosed.")
 _FOLDER = flags.DEFINE_string("folder", "runs/injected", "Where results are kept.")
+_DIAGNOSER = flags.DEFINE_list("diagnoser", ["scripted"], "Who diagnoses: scripted, llm, random, or several of them.")
+_MODEL = flags.DEFINE_string("model", "", "llm: model; that of the run where left out.")
+_BASE_URL = flags.DEFINE_string("base_url", "", "llm: server; that of the run where left out.")
+_REPLAY = flags.DEFINE_string("replay", "", "llm: recording to answer from.")
+_PICTURES = flags.DEFINE_bool("pictures", True, "llm: whether the model sees pictures.")
 _FAILURES = flags.DEFINE_integer("failures", 12, "Failures diagnosed of each case.", lower_bound=1)
 _TESTS = flags.DEFINE_integer("tests", 12, "True diagnoses put to the control test, and as many false ones.", lower_bound=0)
 _AA = flags.DEFINE_integer("aa", 8, "Sets of scenes for the A/A arm, each with 200 random labellings.", lower_bound=0)
@@ -46,7 +56,6 @@ _TABLES = flags.DEFINE_bool("tables", False, "Print the tables of the results th
 
 MILD = 0.2  # magnitude of the decoys
 LABELLINGS = 200
-HARD = 0.15  # success that a case must cost against "none", or nothing was made hard and its failures are not counted
 CANDIDATES = 96  # base scenes offered to each case
 Change = Callable[[Any, SceneSpec], SceneSpec | None]  # (catalogue, scene) -> harder scene, None where it does not apply
 
@@ -103,12 +112,15 @@ CASES: dict[str, dict[str, tuple[Change, ...]]] = {
 
 @dataclasses.dataclass
 class Bench:
-    """The opened run, its policy, fresh base scenes that it solves, and the results folder."""
+    """The opened run, its policy, fresh base scenes that it solves, the results folder, who diagnoses, and rollouts of the base scenes as
+    they are: what is usual, for a diagnoser that sees no base beside a failure."""
 
     run: Any
     rollouts: Any
     bases: list[Any]
     folder: Path
+    diagnosers: Mapping[str, Diagnoser]
+    unedited: Sequence[Case]
 
     def store(self, **row: Any) -> None:
         with (self.folder / "results.jsonl").open("a") as file:
@@ -118,11 +130,6 @@ class Bench:
 def read(folder: Path) -> list[dict[str, Any]]:
     path = folder / "results.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def truth_of(case: str) -> list[str]:
-    """Factors that were made hard; EXECUTION where none was."""
-    return sorted(CASES[case]) or ["EXECUTION"]
 
 
 def injected(bench: Bench, case: str, base: Any) -> Any:
@@ -150,37 +157,45 @@ def injected(bench: Bench, case: str, base: Any) -> Any:
     return Made(base, spec, tuple(verbs), None) if verbs else None
 
 
-def diagnose_case(bench: Bench, case: str) -> None:
-    """Build scenes of a case, roll out, diagnose its failures, store one row for each.
+def diagnose_case(bench: Bench, case: str, most: int) -> None:
+    """Build scenes of a case, roll out, have ``most`` of its failures diagnosed, store one row for each and diagnoser.
 
     Physics is not asked whether a scene is fair: some are not, on purpose. Their geometry is.
     """
-    config = bench.run.config
+    done = {r["diagnoser"] for r in read(bench.folder) if r["kind"] == "diagnosed" and r["case"] == case}
+    waiting = {name: diagnoser for name, diagnoser in bench.diagnosers.items() if name not in done}
+    if not waiting:
+        return
     made = [m for m in (injected(bench, case, b) for b in bench.bases) if m is not None and trouble(m.spec) is None]
     trials = [Trial(m.spec, (m.base.number, r)) for m in made for r in range(2)]
     with bench.rollouts.runner("collect", 900, len(trials), f"{case}: scenes") as rollout_fn:
         outcomes = rollout_fn(trials)
     cases = [Case(m.base.spec, o) for i, m in enumerate(made) for o in outcomes[2 * i : 2 * i + 2]]
-    failures = [c for _, c in chosen_failures(cases, _FAILURES.value)]
+    failures = [c for _, c in chosen_failures(cases, most)]
     k, n = success_rate(outcomes)
-    with bench.rollouts.runner("revert", 900, 5 * config.diagnose.rerollouts * len(failures), f"{case}: diagnose") as rollout_fn:
-        diagnoses = parts.diagnoser_of(config).diagnose(failures, cases, rollout_fn)
-    for c, d in zip(failures, diagnoses, strict=True):
-        arms = {arm: list(counts) for arm, counts in d.evidence.rollouts.items()}
-        row = {"factor": d.factor, "phase": d.phase, "cause": d.cause, "confidence": d.confidence, "arms": arms}
-        bench.store(kind="diagnosis", case=case, truth=truth_of(case), scene_id=c.spec.scene_id, **row)
-    bench.store(kind="case", case=case, k=k, n=n, scenes=len(made), failures=len(failures))
+    for name, diagnoser in waiting.items():
+        known = cases if name == SCRIPTED else [*cases, *bench.unedited]
+        total = 5 * bench.run.config.diagnose.rerollouts * len(failures) if name == SCRIPTED else 0
+        with bench.rollouts.runner("revert", 900, total, f"{case}: {name}") as rollout_fn:
+            diagnoses = diagnoser.diagnose(failures, known, rollout_fn)
+        for c, d in zip(failures, diagnoses, strict=True):
+            arms = {arm: list(counts) for arm, counts in d.evidence.rollouts.items()}
+            row = {"factor": d.factor, "phase": d.phase, "cause": d.cause, "confidence": d.confidence, "arms": arms, "agent": d.agent}
+            bench.store(kind="diagnosis", case=case, diagnoser=name, truth=truth_of(CASES, case), scene_id=c.spec.scene_id, **row)
+        bench.store(kind="diagnosed", case=case, diagnoser=name, failures=len(failures))
+    if not done:
+        bench.store(kind="case", case=case, k=k, n=n, scenes=len(made), failures=len(failures))
 
 
 def test_diagnoses(bench: Bench) -> None:
-    """Put distinct diagnoses to the control test: true ones name an injected factor, false ones another."""
+    """Put distinct diagnoses of the scripted diagnoser to the control test: true ones name an injected factor, false ones another."""
     from coda_jax.agents.base import Difficulty
     from coda_jax.agents.scripted import engine
     from coda_jax.loop.verify import control_tested
     from coda_jax.programs.sandbox import Sandbox
     from coda_jax.scenes.generation import evaluate_generation
 
-    rows = read(bench.folder)
+    rows = [r for r in read(bench.folder) if r["kind"] == "test" or r.get("diagnoser", SCRIPTED) == SCRIPTED]
     done = {(r["case"], r["factor"], r["cause"]) for r in rows if r["kind"] == "test"}
     wanted: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
     for row in rows:
@@ -241,61 +256,38 @@ def aa_arm(bench: Bench) -> None:
         print(f"A/A {verb}: {confirmed}/{LABELLINGS} confirmed", file=sys.stderr, flush=True)
 
 
-def tables(rows: Sequence[dict[str, Any]]) -> str:
-    """Markdown: how hard the cases were, the confusion table, verdicts of true and false diagnoses, the A/A arm."""
-    from coda_jax.evaluation.statistics import wilson
-
-    names = [*FACTORS, "EXECUTION"]
-    found = [r for r in rows if r["kind"] == "diagnosis"]
-    lines = ["| case | truth | success | " + " | ".join(names) + " | right |", "|" + "---|" * (4 + len(names))]
-    right = counted = 0
-    plain = next((r for r in rows if r["kind"] == "case" and r["case"] == "none"), None)
-    for case in CASES:
-        own = [r for r in found if r["case"] == case]
-        info = next((r for r in rows if r["kind"] == "case" and r["case"] == case), None)
-        if info is None:
-            continue
-        counts = Counter(r["factor"] for r in own)
-        good = sum(r["factor"] in r["truth"] for r in own)
-        hard = case == "none" or plain is None or plain["k"] / plain["n"] - info["k"] / info["n"] >= HARD
-        note = "" if hard else ", not hard"
-        right += good * hard
-        counted += len(own) * hard
-        cells = " | ".join(str(counts.get(name, 0)) for name in names)
-        lines.append(f"| {case} | {', '.join(truth_of(case))} | {info['k']}/{info['n']} | {cells} | {good}/{len(own)}{note} |")
-    if counted:
-        low, high = wilson(right, counted)
-        lines.append(f"\n{right} of {counted} right: {100 * right / counted:.0f} % ({100 * low:.0f} .. {100 * high:.0f})")
-    lines += ["", "| diagnoses | confirmed | refuted | undecided | no scene |", "|---|---|---|---|---|"]
-    for true in (True, False):
-        verdicts = Counter(r["verdict"] for r in rows if r["kind"] == "test" and r["true"] is true)
-        cells = " | ".join(str(verdicts.get(v, 0)) for v in ("confirmed", "refuted", "undecided", "no scene"))
-        lines.append(f"| {'true' if true else 'false'} | {cells} |")
-    lines += ["", "| A/A arm | base scenes | confirmed |", "|---|---|---|"]
-    arms = [r for r in rows if r["kind"] == "aa"]
-    lines += [f"| {r['verb']} | {r['scenes']} | {r['confirmed']}/{r['labellings']} |" for r in arms]
-    if arms:
-        k, n = sum(r["confirmed"] for r in arms), sum(r["labellings"] for r in arms)
-        low, high = wilson(k, n)
-        lines.append(
-            f"\nFalse acceptance {100 * k / n:.1f} % ({100 * low:.1f} .. {100 * high:.1f}) over {n} labellings of {len(arms)} sets"
-        )
-    return "\n".join(lines)
-
-
-def prepare(run: Any, folder: Path) -> Bench:
+def prepare(run: Any, folder: Path, who: Mapping[str, Diagnoser]) -> Bench:
     """Fresh scenes after those of every round, of which the policy solves 3 of 4 rollouts: only there can an edit be the cause."""
-
     first = run.state.used + 10 * (run.config.rounds.bases + run.config.control.most_scenes)
     with SceneSource(run) as source:
         bases = [Base(first + i, source.get(first + i).spec) for i in range(2 * CANDIDATES)]
     rollouts = Rollouts(run, cloning.trained(run).ema)
     trials = [Trial(b.spec, (b.number, 100 + r)) for b in bases for r in range(4)]
     with rollouts.runner("band", 900, len(trials), "base scenes") as rollout_fn:
-        counts = by_scene(rollout_fn(trials))
+        outcomes = rollout_fn(trials)
+    counts = by_scene(outcomes)
     solved = [b for b in bases if counts[b.number][0] >= 3]
     print(f"{len(solved)} of {len(bases)} fresh scenes are solved in 3 of 4 rollouts or more", file=sys.stderr, flush=True)
-    return Bench(run, rollouts, solved[:CANDIDATES], folder)
+    chosen = solved[:CANDIDATES]
+    kept = {b.number: b.spec for b in chosen}
+    unedited = [Case(kept[o.trial.key[0]], o) for o in outcomes if o.trial.key[0] in kept]
+    return Bench(run, rollouts, chosen, folder, who, unedited)
+
+
+def named(run: Any, folder: Path, tally: Tally, resources: contextlib.ExitStack) -> dict[str, Diagnoser]:
+    """The diagnosers of --diagnoser."""
+    config, found = run.config, {}
+    for name in _DIAGNOSER.value:
+        if name not in ("scripted", "llm", "random"):
+            raise app.UsageError(f'--diagnoser names "{name}"; use any of scripted, llm, random')
+        chat = None
+        if name == "llm":
+            language.prepare(config)
+            calls = folder / CALLS
+            asking = parts.chat_of(config, folder, {}, calls.stat().st_size if calls.exists() else 0, resources, lambda a, n: None)
+            chat = asking.chat
+        found[name] = diagnosers.made(config, name, run.everything, run.train, chat, tally)
+    return found
 
 
 def main(arguments: list[str]) -> None:
@@ -306,17 +298,25 @@ def main(arguments: list[str]) -> None:
     if not _TABLES.value:
         logging.set_verbosity(logging.WARNING)
         runtime.setup()
-
-        config = folders.read_config(workdir)
-        with folders.locked(workdir), opened(config, workdir) as run:
-            bench = prepare(run, folder)
-            done = {r["case"] for r in read(folder) if r["kind"] == "case"}
+        config, tally = folders.read_config(workdir), Tally()
+        llm = config.agents.llm
+        llm.model, llm.base_url = _MODEL.value or llm.model, _BASE_URL.value or llm.base_url
+        llm.replay, llm.pictures = _REPLAY.value or llm.replay, llm.pictures and _PICTURES.value
+        with contextlib.ExitStack() as resources:
+            resources.enter_context(folders.locked(workdir))
+            run = resources.enter_context(opened(config, workdir))
+            if "llm" in _DIAGNOSER.value:
+                config.agents.diagnoser = "llm"
+            bench = prepare(run, folder, named(run, folder, tally, resources))
             for case in CASES:
-                if case not in done:
-                    diagnose_case(bench, case)
+                diagnose_case(bench, case, _FAILURES.value)
+            bench.store(kind="tally", counts=tally.plain())
             test_diagnoses(bench)
             aa_arm(bench)
-    print(tables(read(folder)))
+    rows = read(folder)
+    print(tables(rows, CASES), file=sys.stderr)
+    for record in records(rows, CASES):
+        print(json.dumps(record), flush=True)
 
 
 if __name__ == "__main__":

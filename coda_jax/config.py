@@ -159,9 +159,9 @@ def default(preset: str = "cpu") -> Config:
             "agents": {  # who writes programs and diagnoses: scripted, or llm, a language model (docs/language_models.md)
                 "kind": "scripted",
                 "engine": "",  # of one agent, where it differs; empty for kind
-                "diagnoser": "",
+                "diagnoser": "",  # also: random, a base rate
                 "potentials": "",
-                "supervisor": "",
+                "supervisor": "scripted",  # of demonstrations, with its inspector: it would ask at every failed try, so only where named
                 "llm": {
                     "base_url": "",  # of any server with chat.completions; empty: $OPENAI_BASE_URL, else OpenAI's own
                     "model": "",  # empty: $CODA_JAX_MODEL
@@ -177,6 +177,7 @@ def default(preset: str = "cpu") -> Config:
                     "reply_bytes": 2**20,  # most that is read of one answer
                     "replay": "",  # calls.jsonl of a run, or its folder: answers come from there alone
                     "tools": True,  # whether the model can call tools; else the facts stand in the questions
+                    "pictures": True,  # whether the model sees pictures; else it gets words alone
                 },
                 "llm_engine": {  # of a data engine that asks a language model (docs/data_engine_llm.md)
                     "programs": 2,  # asked for side by side for a difficulty
@@ -185,6 +186,15 @@ def default(preset: str = "cpu") -> Config:
                     "tool_chars": 4000,  # of one tool's answer
                     "rollouts": 16,  # quick ones for one program, of tries that its model asks for
                     "mends": 8,  # questions of one stage about scenes that no standard repair cures
+                },
+                "llm_diagnoser": {  # what a model is shown of a failed rollout (docs/diagnosis.md)
+                    "frames": 6,  # pictures, both cameras side by side
+                    "rows": 24,  # of the table of its moments
+                },
+                "llm_potentials": {"repairs": 2},  # attempts at a training program after its first (docs/text2potential.md)
+                "llm_supervisor": {  # docs/planners.md
+                    "scenes": 32,  # of each stage, or wave of one, whose failed tries a language model looks at: the first ones
+                    "frames": 3,  # pictures of a failed try, 0 for none
                 },
             },
             "strategy": "coda",  # where the environments of a round come from; STRATEGIES lists them
@@ -386,7 +396,7 @@ def horizon(config: Config, family: str) -> int:
 
 
 def agent_kind(config: Config, agent: str) -> str:
-    """ "scripted" or "llm": who does the work of one of AGENTS."""
+    """ "scripted", "llm", or of the diagnoser "random": who does the work of one of AGENTS."""
     return config.agents[agent] or config.agents.kind
 
 
@@ -547,6 +557,7 @@ _AGENT_KINDS = ("scripted", "llm")
 ONE_OF: dict[str, tuple[str, ...]] = {
     "agents.kind": _AGENT_KINDS,
     **{f"agents.{agent}": ("", *_AGENT_KINDS) for agent in AGENTS},
+    "agents.diagnoser": ("", *_AGENT_KINDS, "random"),
     "strategy": STRATEGIES,
     "critic.gamma_unit": ("step", "chunk"),
     "critic.backup": ("max", "mean", "softmax", "log_mean_exp"),

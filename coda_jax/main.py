@@ -30,6 +30,8 @@ MODES = {
     "verify": "test the generation program --program against the policy of --workdir: does its factor hurt more than another one",
     "replay": "make the video of rollout --episode of --workdir and say where it failed",
     "compare": "set the runs or evaluations of --against beside that of --workdir, suite by suite and scene by scene",
+    "annotate": "write a page with clips of --count diagnosed failures of --workdir, for two people to say why they failed",
+    "agreement": "compare the diagnoses of --workdir with what two people saved from that page, --answers=A.json,B.json",
     "doctor": "check devices, caches, packages, text encoder, sandbox, disk and memory, and say what to do",
 }
 _UNUSABLE = (errno.ENAMETOOLONG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
@@ -60,6 +62,8 @@ class Command:
     catalogue: str | None = None
     text: str = ""
     picture: Path | None = None
+    count: int = 0
+    answers: tuple[Path, ...] = ()
 
 
 def _flags() -> flags.FlagValues:
@@ -88,6 +92,8 @@ def _flags() -> flags.FlagValues:
     flags.DEFINE_string("text", "", "build: the scene in words.", flag_values=values)
     flags.DEFINE_string("picture", None, "build: PNG or JPEG file of a scene, alone or beside --text.", flag_values=values)
     flags.DEFINE_integer("episode", 0, "replay: number of the rollout.", lower_bound=0, flag_values=values)
+    flags.DEFINE_integer("count", 100, "annotate: most diagnosed failures on the page.", lower_bound=1, flag_values=values)
+    flags.DEFINE_list("answers", [], "agreement: two files that annotators saved, separated by a comma.", flag_values=values)
     flags.DEFINE_list(
         "against",
         [],
@@ -278,7 +284,7 @@ def parse(arguments: list[str]) -> Command:
         raise InputError(f"--picture={picture} does not exist")
     if mode == "replay" and not values.episode:
         raise InputError("--mode=replay needs --episode=NUMBER; metrics.jsonl and report.html name those of diagnosed failures")
-    if mode in ("evaluate", "sweep", "report", "compare", "verify", "replay") and workdir is None:
+    if mode in ("evaluate", "sweep", "report", "compare", "verify", "replay", "annotate", "agreement") and workdir is None:
         raise InputError(f"--mode={mode} needs --workdir=FOLDER of a run")
     against = tuple(Path(name) for name in values.against)
     if mode == "compare" and not against:
@@ -298,6 +304,8 @@ def parse(arguments: list[str]) -> Command:
         values.catalogue,
         values.text,
         picture,
+        values.count,
+        tuple(Path(name) for name in values.answers),
     )
 
 
@@ -377,6 +385,20 @@ def dispatch(command: Command) -> int:
         from coda_jax.loop import replay
 
         replay.run(workdir, command.episode, command.output)
+        return DONE
+    if mode == "annotate":
+        assert workdir is not None
+        own_assets.add(folders.read_config(workdir))
+        runtime.setup()
+        from coda_jax.loop import annotate
+
+        annotate.run(workdir, command.count, command.output)
+        return DONE
+    if mode == "agreement":
+        assert workdir is not None
+        from coda_jax.loop import agreement
+
+        agreement.run(workdir, command.answers)
         return DONE
     if mode == "compare":
         assert workdir is not None

@@ -373,7 +373,7 @@ def test_agents_are_mixed_by_name():
     assert not settings.asks_models(config)
     config.agents.kind, config.agents.engine = "llm", "scripted"
     kinds = {agent: settings.agent_kind(config, agent) for agent in settings.AGENTS}
-    assert kinds == {"engine": "scripted", "diagnoser": "llm", "potentials": "llm", "supervisor": "llm"}
+    assert kinds == {"engine": "scripted", "diagnoser": "llm", "potentials": "llm", "supervisor": "scripted"}  # which asks only where named
     assert settings.asks_models(config)
     for agent in settings.AGENTS:
         config.agents[agent] = "scripted"

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.improvement.bench import Bench, Kept, configured
 from benchmarks.improvement.plan import EVALUATED, MIDWAY, say
-from coda_jax.agents.base import Trial
+from coda_jax.agents.base import Failing, Stalled, Trial
 from coda_jax.evaluation.trials import TrialRunner
 from coda_jax.learning import experience as table
 from coda_jax.learning.awr import METRICS, WEIGHT_METRICS, decision_weights, init_spread, policy_steps, successful_rows
@@ -119,7 +119,8 @@ class Arm:
         compiler = improvement.compiler_of(self.config)
         with Sandbox(parts.limits_of(self.config)) as sandbox:
             for phase in sorted(set(self.phases.values()) - self.programs.keys()):
-                program = evaluate_training(compiler.compile(self.config.family, "EXECUTION", phase, ""), sandbox)
+                (text,) = compiler.compile([Failing(self.config.family, "EXECUTION", phase, "")])
+                program = evaluate_training(text, sandbox)
                 if isinstance(program, TrainingProgram):
                     program = constructed(program, self.bench.gates).program
                 self.programs[phase] = program
@@ -132,8 +133,10 @@ class Arm:
                 own = [o for o in outcomes if self.phases.get(o.trial.key[0]) == phase and not o.health]
                 if not own or not isinstance(program, TrainingProgram):
                     continue
-                seen = measure(program, [(program_scene(o.trial.spec, self.bench.run.everything), o.recorded.views) for o in own])
-                new = evaluate_training(compiler.refine(program, seen), sandbox)
+                seen = [(program_scene(o.trial.spec, self.bench.run.everything), o.recorded.views) for o in own]
+                failing, found = Failing(self.config.family, "EXECUTION", phase, ""), measure(program, seen)
+                (text,) = compiler.refine([Stalled(failing, program, found, lambda other, seen=seen: measure(other, seen))])
+                new = evaluate_training(text, sandbox)
                 assert isinstance(new, TrainingProgram)
                 try:
                     check(new, self.bench.gates)

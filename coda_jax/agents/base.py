@@ -22,6 +22,7 @@ SceneFactor = Literal["TASK", "SPATIAL", "ATTRIBUTE"]
 Factor = Literal["TASK", "SPATIAL", "ATTRIBUTE", "EXECUTION"]
 FACTORS: tuple[SceneFactor, ...] = ("TASK", "SPATIAL", "ATTRIBUTE")
 SPEC_FACTOR: dict[SceneFactor, str] = {"TASK": "task", "SPATIAL": "spatial", "ATTRIBUTE": "attributes"}  # to field of SceneSpec
+SCRIPTED = "scripted"  # the agent of a diagnosis that no model and no chance made
 DIAGNOSED: dict[str, SceneFactor] = {field: factor for factor, field in SPEC_FACTOR.items()}
 
 
@@ -100,23 +101,27 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """rollouts: arm ("as it is", "TASK", ..., "everything") to (successes, rollouts). shares: factor to its part of the regression's
-    logit drop. margins: of the failed rollout."""
+    """rollouts: arm ("as it is", "TASK", ..., "everything") to (successes, rollouts), empty where nothing was rolled out again. shares:
+    factor to its part of the regression's logit drop, empty without one. margins: of the failed rollout. steps: control steps that were
+    named, in order; none where the margins' say it."""
 
     rollouts: Mapping[str, tuple[int, int]]
     shares: Mapping[str, float]
     margins: Mapping[str, Measured]
+    steps: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """Why a rollout failed. cause: what of the factor, e.g. "nearest_gap_m:low" ("" for EXECUTION). confidence: in [0, 1]."""
+    """Why a rollout failed. cause: what of the factor, e.g. "nearest_gap_m:low" ("" for EXECUTION). confidence: in [0, 1]. agent: who
+    says so."""
 
     factor: Factor
     phase: str
     cause: str
     confidence: float
     evidence: Evidence
+    agent: str = SCRIPTED
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,15 +162,35 @@ class DataEngine(Protocol):
         ...
 
 
+@dataclasses.dataclass(frozen=True)
+class Failing:
+    """What a training program is for: rollouts of a family that fail in a phase, for a cause in a factor ("" for EXECUTION)."""
+
+    family: str
+    factor: Factor
+    phase: str
+    cause: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Stalled:
+    """A potential to mend. measured: progress of rollouts under it. measure: progress of the same rollouts under another one."""
+
+    failing: Failing
+    program: TrainingProgram
+    measured: MeasuredProgress
+    measure: Callable[[TrainingProgram], MeasuredProgress]
+
+
 class PotentialCompiler(Protocol):
-    def compile(self, family: str, factor: Factor, phase: str, cause: str) -> str:
-        """Text of a training program for a diagnosis or mode of a family: at least two of its subgoals lie inside the phase (one of two).
+    def compile(self, failing: Sequence[Failing]) -> list[str]:
+        """Text of a training program for each diagnosis or mode: at least two of its subgoals lie inside the phase (one of two).
 
         Raises:
           ValueError: there is no such phase.
         """
         ...
 
-    def refine(self, program: TrainingProgram, measured: MeasuredProgress) -> str:
-        """Text of the program after rollouts under it: changed where most of them stopped. It passes the gates again before use."""
+    def refine(self, stalled: Sequence[Stalled]) -> list[str]:
+        """Text of each program after rollouts under it: changed where most of them stopped. It passes the gates again before use."""
         ...

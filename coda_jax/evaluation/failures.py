@@ -44,6 +44,17 @@ def phase_reached(predicates: np.ndarray, phases: Sequence[str] = PHASES) -> lis
     return ["success" if nu > TRUE_ABOVE else names[int(i)] for nu, i in zip(so_far[:, 0], depth, strict=True)]
 
 
+def phases_passed(predicates: np.ndarray, phases: Sequence[str] = PHASES) -> dict[str, int]:
+    """Phases of the first unfinished goal that are behind a rollout at its end, to the control step (from 1) from which on they are."""
+    so_far = np.maximum.accumulate(_checked(predicates, phases), axis=0)
+    ahead = _ahead(so_far[:, 1:])
+    passed = {}
+    for name, met in zip(phases, ahead.T, strict=True):
+        if met.size and met[-1]:
+            passed[name] = int(np.flatnonzero(~met).max(initial=-1)) + 2
+    return passed
+
+
 def _ahead(shares: np.ndarray) -> np.ndarray:
     """Which phases [..., p] were met for a goal that is not finished: more often than the last phase, or for every goal."""
     return (shares > shares[..., -1:] + (1.0 - _NEARLY_ALL)) | (shares > _NEARLY_ALL)

@@ -6,15 +6,19 @@ import functools
 from typing import Any
 
 from coda_jax import config as settings
+from coda_jax.agents.llm.potentials import Judgement
 from coda_jax.learning.critic.backup import Backup
 from coda_jax.learning.critic.certificate import certificate
 from coda_jax.learning.critic.targets import Rule
 from coda_jax.loop import parts
 from coda_jax.loop.seed_scenes import SEEDS_PER_RUN
 from coda_jax.programs.training.gates import Demonstrated, GateError, check, constructed
+from coda_jax.programs.training.landmarks import Landmark, landmarks
 from coda_jax.programs.training.program import AnyProgram, TrainingProgram, to_program
+from coda_jax.programs.training.spans import Span, phase_spans, placing
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.families import PHASES
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.sim.demonstrate import demonstrate
 from coda_jax.sim.potentials import demonstrated
@@ -23,6 +27,7 @@ from coda_jax.sim.validity import check as check_scenes
 
 _WORLDS = 8  # scenes tried at once
 _MOST_SCENES = 64
+LEAST_INSIDE = 0.5  # of the demonstrations that show the diagnosed phase
 
 
 def proof(critic: settings.Config, stages: int) -> dict[str, Any]:
@@ -40,7 +45,7 @@ class TrainingCheck:
         """family: whose demonstrations a program must pass on; the first of the configuration's if left out."""
         self._config, self._family = config, family or settings.families(config)[0]
 
-    @functools.cached_property
+    @property
     def demonstrations(self) -> list[Demonstrated]:
         """``potential.gate_demos`` undisturbed demonstrations of training scenes, each grasped at the first attempt: where the target
         slips, losing a stage is the truth.
@@ -48,10 +53,24 @@ class TrainingCheck:
         Raises:
           InputError: the planner solves too few training scenes.
         """
+        return [shown for shown, _ in self._made]
+
+    @property
+    def spans(self) -> list[list[Span]]:
+        """Where each phase lies in each of the demonstrations. Raises as ``demonstrations``."""
+        return [spans for _, spans in self._made]
+
+    @functools.cached_property
+    def _made(self) -> list[tuple[Demonstrated, list[Span]]]:
+        """Demonstrations with the spans of their phases.
+
+        Raises:
+          InputError: the planner solves too few training scenes.
+        """
         config, catalogue, wanted = self._config.copy_and_resolve_references(), Catalogue("train"), self._config.potential.gate_demos
         config.sim.worlds = min(config.sim.worlds, _WORLDS)
         sim = parts.native_simulator(config, catalogue, parts.training_bucket(config, catalogue))
-        found: list[Demonstrated] = []
+        found: list[tuple[Demonstrated, list[Span]]] = []
         for first in range(0, _MOST_SCENES, sim.worlds):
             seeds = range(config.seed * SEEDS_PER_RUN + first, config.seed * SEEDS_PER_RUN + first + sim.worlds)
             specs = [sample_spec(catalogue, self._family, "id", "train", seed) for seed in seeds]
@@ -61,7 +80,7 @@ class TrainingCheck:
             episodes = [episode_of(spec, horizon(spec), (number, 0)) for number, spec in enumerate(valid)]
             ended = demonstrate(sim, catalogue, episodes, parts.planner_of(config), None, config.seed)
             good = sorted((t for t in ended if t.success and t.attempts == 1), key=lambda t: t.episode.key)
-            found += [demonstrated(t, catalogue) for t in good]
+            found += [(demonstrated(t, catalogue), phase_spans(t.predicates[:, 1 : 1 + len(PHASES)])) for t in good]
             if len(found) >= wanted:
                 return found[:wanted]
         raise InputError(f"the planner solved {len(found)} of {_MOST_SCENES} training scenes, {wanted} are needed: check config.planner")
@@ -75,17 +94,62 @@ class TrainingCheck:
         row["subgoals"] = [s.name for s in program.subgoals]
         row["certificate"] = proven = proof(self._config.critic, program.stages)
         if not proven["holds"]:
-            reason = f"the critic's targets move values by {proven['deviation']:.2g} beside -beta Phi: use another config.critic.backup"
-            return row | {"accepted": False, "kind": "certificate", "line": None, "reason": reason}
+            return row | {"accepted": False, "kind": "certificate", "line": None, "reason": self._moved(proven)}
         try:
             check(program, self.demonstrations)
         except GateError as error:
             row |= {"accepted": False, "kind": f"gate_{error.gate}", "line": None, "reason": str(error)}
-            row["repair"] = self._repaired(program)
+            mended = self._mended(program)
+            row["repair"] = None if mended is None else to_program(mended)
+        except ValueError as error:
+            row |= {"accepted": False, "kind": "binding", "line": None, "reason": self._unbound(error)}
         return row
 
-    def _repaired(self, program: TrainingProgram) -> str | None:
+    def judged(self, program: TrainingProgram, phase: str | None) -> Judgement:
+        """Certificate, gates and, where a phase is given, whether enough subgoals lie inside it in most demonstrations that show it."""
+        if not (proven := proof(self._config.critic, program.stages))["holds"]:
+            return Judgement("certificate", self._moved(proven))
         try:
-            return to_program(constructed(program, self.demonstrations).program)
+            check(program, self.demonstrations)
+        except GateError as error:
+            mended = self._mended(program)
+            cured = mended if mended is not None and (phase is None or not self._outside(mended, phase)) else None
+            return Judgement(f"gate_{error.gate}", str(error), cured)
+        except ValueError as error:
+            return Judgement("binding", self._unbound(error))
+        outside = "" if phase is None else self._outside(program, phase)
+        return Judgement("gate_phase", outside) if outside else Judgement()
+
+    def landmarks(self) -> list[Landmark]:
+        """How the demonstrations go, phase by phase."""
+        return landmarks(self.demonstrations, self.spans, PHASES)
+
+    def _moved(self, proven: dict[str, Any]) -> str:
+        return f"the critic's targets move values by {proven['deviation']:.2g} beside -beta Phi: use another config.critic.backup"
+
+    def _unbound(self, error: ValueError) -> str:
+        """Of a program that cannot be measured in the family's scenes, such as one that relates a thing to itself."""
+        return f"in scenes of {self._family}: {error}"
+
+    def _outside(self, program: TrainingProgram, phase: str) -> str:
+        """Where the subgoals lie instead of inside the phase, "" where enough do."""
+        spans = [own[PHASES.index(phase)] for own in self.spans]
+        found = placing(program, self.demonstrations, spans)
+        if found.share is None or found.share >= LEAST_INSIDE:
+            return ""
+        shown = [(d.name, span) for d, span in zip(self.demonstrations, spans, strict=True) if span.has_inside]
+        worst = int(found.inside.sum(1).argmin())
+        name, span = shown[worst]
+        met = ", ".join(f"{s.name!r} at {step}" for s, step in zip(program.subgoals, found.first[worst], strict=True))
+        return (
+            f"in {found.share:.0%} of the demonstrations {found.needed} subgoals lie inside the phase {phase}, in {LEAST_INSIDE:.0%} they "
+            f"must: in demonstration {name} it lies after control step {max(span.begin, 0)} up to {span.end}, and the subgoals are first "
+            f"met: {met}; change the conditions of {found.needed} so that they are met there"
+        )
+
+    def _mended(self, program: TrainingProgram) -> TrainingProgram | None:
+        """The program weakened or latched by rule so that it passes, None where that does not help."""
+        try:
+            return constructed(program, self.demonstrations).program
         except GateError:
             return None

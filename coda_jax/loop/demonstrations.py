@@ -17,7 +17,7 @@ from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning.dataset import Demonstration, check_demonstration
-from coda_jax.loop import parts, recordings
+from coda_jax.loop import parts, recordings, supervisors
 from coda_jax.loop.journal import Commit, file_sha256
 from coda_jax.loop.run import Run
 from coda_jax.loop.seed_scenes import SceneSource
@@ -44,11 +44,16 @@ class Orders(Tries):
     A failure is tried again with a changed plan before its scene is given up. Unlike a plain iterator it goes on after it had nothing to
     hand out. Every scene that is begun is also finished, so that short episodes are not favoured.
 
-    tries_of: the tries of a scene. given_up: how many scenes were.
+    tries_of: the tries of a scene and its number. given_up: how many scenes were.
     """
 
     def __init__(
-        self, source: SceneSource, first: int, wanted: int, horizon: Callable[[SceneSpec], int], tries_of: Callable[[SceneSpec], SceneTries]
+        self,
+        source: SceneSource,
+        first: int,
+        wanted: int,
+        horizon: Callable[[SceneSpec], int],
+        tries_of: Callable[[SceneSpec, int], SceneTries],
     ):
         super().__init__((), horizon)
         self._source, self._tries_of = source, tries_of
@@ -57,7 +62,7 @@ class Orders(Tries):
     def __next__(self) -> Episode:
         if not self._waiting and self._allowed:
             self._allowed -= 1
-            self.tries[self.next] = self._tries_of(self._source.get(self.next).spec)
+            self.tries[self.next] = self._tries_of(self._source.get(self.next).spec, self.next)
             self._waiting.append((self.next, 0))
             self.next += 1
         return super().__next__()
@@ -99,7 +104,7 @@ def run(run: Run) -> dict[str, Any]:
 
 def _wave(run: Run, sim: Any, source: SceneSource, wanted: int, progress: Progress) -> None:
     config, state = run.config, run.state
-    orders = Orders(source, state.used, wanted, parts.horizon_of(config), lambda spec: parts.tries_of(config, run.everything, spec, 1))
+    orders = Orders(source, state.used, wanted, parts.horizon_of(config), lambda spec, number: supervisors.tries_of(run, spec, 1, number))
     steps = sim.physics_steps
     finished: list[Trajectory] = []
     kept = 0

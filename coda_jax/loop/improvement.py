@@ -89,6 +89,7 @@ def actor_of(config: settings.Config, mode: str) -> Actor:
 
 
 def compiler_of(config: settings.Config) -> ScriptedPotentials:
+    """The scripted compiler; loop/compilers.py chooses that of a run."""
     p = config.potential
     refinement = RefinementSettings(p.least_stopped, p.split)
     return ScriptedPotentials(PotentialSettings(p.signal, p.stages, p.dense_weight, p.tools, refinement))

@@ -11,7 +11,7 @@ from pathlib import Path
 import jax
 
 from coda_jax import config as settings
-from coda_jax.agents.base import DataEngine, Diagnoser
+from coda_jax.agents.base import DataEngine
 from coda_jax.agents.llm.budget import Asked, Budgeted, Prices
 from coda_jax.agents.llm.endpoint import Endpoint, EndpointSettings
 from coda_jax.agents.llm.recording import FILE as CALLS
@@ -162,7 +162,7 @@ def horizon_of(config: settings.Config) -> Callable[[SceneSpec], int]:
     return lambda spec: settings.horizon(config, spec.task.family)
 
 
-def diagnoser_of(config: settings.Config) -> Diagnoser:
+def scripted_diagnoser(config: settings.Config) -> ScriptedDiagnoser:
     chosen = config.diagnose
     return ScriptedDiagnoser(DiagnoserSettings(chosen.rerollouts, chosen.least_gain, chosen.sure, chosen.regression_weight))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from coda_jax.agents.base import Failing
 from coda_jax.learning import lora
 from coda_jax.learning.awr import decision_weights, init_spread, own_rows, policy_steps
 from coda_jax.learning.critic import steps
@@ -34,7 +35,8 @@ def rehearse(run: Run, trajectory: Trajectory, params: Params, data: Dataset, wo
     """
     config, policy, spec = run.config, parts.policy_of(run.config), trajectory.episode.spec
     with Sandbox(parts.limits_of(config)) as sandbox:
-        program = evaluate_training(improvement.compiler_of(config).compile(spec.task.family, "EXECUTION", PHASES[0], ""), sandbox)
+        (text,) = improvement.compiler_of(config).compile([Failing(spec.task.family, "EXECUTION", PHASES[0], "")])
+        program = evaluate_training(text, sandbox)
     scene = program_scene(spec, run.everything)
     if isinstance(program, TrainingProgram):
         program = constructed(program, TrainingCheck(config, spec.task.family).demonstrations).program

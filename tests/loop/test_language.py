@@ -276,7 +276,7 @@ def test_the_dry_run_names_model_tokens_and_price(tmp_path):
     assert "no price set" in language.describe_most(asking("http://localhost:1/v1", price_out=0.0))
     assert "none of them paid" in language.describe_most(asking(replay="x"))
     config.agents.engine = "scripted"
-    assert "(diagnoser, potentials, supervisor)" in estimate.describe(config, tmp_path)
+    assert "(diagnoser, potentials)" in estimate.describe(config, tmp_path)
     assert "language model  none: 0 tokens" in estimate.describe(small_config(), tmp_path)
 
 

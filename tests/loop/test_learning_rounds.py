@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from coda_jax import main as command_line
+from coda_jax.agents.base import Failing
 from coda_jax.evaluation.metrics import read_metrics, read_summary
 from coda_jax.loop import coevolve, demonstrations, guides, improvement, parts, tables
 from coda_jax.loop.check_training import TrainingCheck
@@ -16,7 +17,7 @@ from coda_jax.loop.journal import read_commits
 from coda_jax.loop.round_budget import most_blocks
 from coda_jax.loop.rounds import critic, measure, potentials, practice, recall, rollouts
 from coda_jax.loop.rounds import outcomes as stored
-from coda_jax.loop.run import opened
+from coda_jax.loop.run import Run, opened
 from coda_jax.loop.stages import next_stage, run_stage
 from coda_jax.loop.substeps import Substeps
 from coda_jax.memory.programs import current_programs
@@ -27,6 +28,7 @@ from coda_jax.programs.training.gates import check
 from coda_jax.programs.training.program import SparseProgram, TrainingProgram, evaluate_training
 from coda_jax.runtime import InputError
 from coda_jax.sim.simulator import episode_of
+from tests.agents.llm.transcripts import Scripted, load
 from tests.loop.test_rounds import Killed, assert_same
 
 NANO = Path(__file__).parents[2] / "experiments" / "nano.py"
@@ -184,13 +186,38 @@ def grasping(config, copy):
     cut(copy, lambda c: c.done[-1:] == ["r2.potentials"])
     cause = "target_size:low"
     mode = Mode(mode_id_of(config.family, "ATTRIBUTE", "grasp", cause), 1, config.family, "ATTRIBUTE", "grasp", cause, None, 0.0, "new", 2)
-    text = improvement.compiler_of(config).compile("pick_place", "ATTRIBUTE", "grasp", cause)
+    (text,) = improvement.compiler_of(config).compile([Failing("pick_place", "ATTRIBUTE", "grasp", cause)])
     program = Program(program_id_of("training", text), 1, "training", text, mode.mode_id, None, "active", None, 2)
     with opened(config, copy) as job:
         own = [dataclasses.replace(e, mode_id=mode.mode_id if e.mode_id else None) for e in job.state.environments["2"]]
         job.charge("round_2")
         job.commit(mode, program, environments=job.state.environments | {"2": own})
     return copy, mode.mode_id
+
+
+def test_a_language_model_writes_the_potentials_where_it_is_asked_to(config, copy, monkeypatch):
+    """One mode's program is good; the others are nonsense to the end, so rules write theirs, and the counts are committed."""
+    good = next(t for t in load("training") if t.name == "pick_place_approach").replies[0]
+    cut(copy, lambda c: c.done[-1:] == ["r2.before"])
+    config = config.copy_and_resolve_references()
+    config.agents.potentials = "llm"
+    chat = Scripted(lambda request: good if len(chat.asked) == 1 else "hm")
+    monkeypatch.setattr(Run, "chat", chat)
+    with opened(config, copy) as job:
+        stage = next_stage(config, job.state)
+        assert stage is not None and stage.name == "r2.potentials"
+        run_stage(job, stage)
+        counted = job.state.agents
+        assert chat.asked and counted.keys() <= {"potential.write", "potential.refine"}
+        assert sum(own.get("accepted", 0) for own in counted.values()) <= 1 and counted
+        assert all(own["answered"] == own.get("no_program", 0) + own.get("accepted", 0) for own in counted.values() if "fallback" in own)
+        programs = potentials.in_use(job.memory, config)
+        for program in (*programs.modes.values(), *programs.defaults.values()):
+            assert isinstance(program, TrainingProgram)
+            check(program, TrainingCheck(config).demonstrations)
+        if "accepted" in counted.get("potential.write", {}):
+            names = [[s.name for s in p.subgoals] for p in (*programs.modes.values(), *programs.defaults.values())]  # type: ignore[union-attr]
+            assert ["halfway", "above_target", "near", "placed"] in names
 
 
 def practised(config, folder: Path) -> None:

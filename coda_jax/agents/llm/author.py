@@ -48,7 +48,8 @@ class Commission(Generic[T]):
     """A program that is wanted.
 
     messages: the question. door: from a program's text to what it is accepted as; raises Refusal. ending: the program's last line.
-    toolbox, tool_rounds: tools, and in how many answers they may be used; None for none. repairs: most attempts after the first.
+    toolbox, tool_rounds: tools, and in how many answers they may be used; None for none. repairs: most attempts after the first, each asked
+    for with the prompt ``repair``.
     """
 
     purpose: str
@@ -60,6 +61,7 @@ class Commission(Generic[T]):
     repairs: int
     toolbox: Toolbox | None = None
     tool_rounds: int = 0
+    repair: str = "engine_repair"
 
 
 def written(wanted: Commission[T], tally: Tally) -> Dialogue[T | None]:
@@ -94,7 +96,7 @@ def written(wanted: Commission[T], tally: Tally) -> Dialogue[T | None]:
                     tally.count(wanted.purpose, "repaired")
                 return found
             messages.append(Message("assistant", _own(answer)))
-        messages.append(Message("user", (prompt("engine_repair").filled(said=one_line(said, _MOST_SAID), ending=wanted.ending),)))
+        messages.append(Message("user", (prompt(wanted.repair).filled(said=one_line(said, _MOST_SAID), ending=wanted.ending),)))
         attempts += 1
     return None
 

@@ -125,7 +125,7 @@ def _verb_lines(kind: str) -> list[str]:
 
 def helper_lines() -> list[str]:
     """One line for each helper and combinator of expressions."""
-    lines = [f"  {h.signature}: {h.formula} ({h.unit})" for h in HELPERS.values()]
+    lines = [f"  {h.signature}: {h.formula} ({h.unit}, {h.low:g} to {h.high:g})" for h in HELPERS.values()]
     signed = {"at_least": "(v, c)", "at_most": "(v, c)", "ramp": "(v, lo, hi)"}
     return lines + [f"  {c.name}{signed.get(c.name, '(v, ...)')}: {c.formula}" for c in COMBINATORS.values()]
 

@@ -6,13 +6,12 @@ The subgoals are the family's (scenes/families/staging.py).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from coda_jax.agents.base import Factor
+from coda_jax.agents.base import Factor, Failing, Stalled
 from coda_jax.agents.scripted.refinement import RefinementSettings, refined
 from coda_jax.programs.expressions import Expr
-from coda_jax.programs.training.measured import MeasuredProgress
 from coda_jax.programs.training.program import DenseProgram, SparseProgram, Subgoal, Tools, TrainingProgram, to_program
 from coda_jax.programs.training.rewrite import rewritten
 from coda_jax.scenes import families
@@ -69,12 +68,15 @@ class ScriptedPotentials:
     def __init__(self, settings: PotentialSettings):
         self._settings = settings
 
-    def compile(self, family: str, factor: Factor, phase: str, cause: str) -> str:
-        """The text of a training program for failures of a family in ``phase``; the cause says which scenes are hard and moves no subgoal.
+    def compile(self, failing: Sequence[Failing]) -> list[str]:
+        """The text of a training program for each; a cause says which scenes are hard and moves no subgoal.
 
         Raises:
           ValueError: see ``in_phase``.
         """
+        return [self._compiled(f.family, f.factor, f.phase) for f in failing]
+
+    def _compiled(self, family: str, factor: Factor, phase: str) -> str:
         chosen, staging = self._settings, families.get(family).staging
         staged: Mapping[Variant, TrainingProgram] = {"task_text": staging.task_text}
         tools = tools_for(factor, phase) if chosen.tools else Tools()
@@ -85,6 +87,6 @@ class ScriptedPotentials:
         program = staged.get(chosen.variant) or in_phase(staging, phase, chosen.stages)
         return to_program(dataclasses.replace(rewritten(program), tools=tools))
 
-    def refine(self, program: TrainingProgram, measured: MeasuredProgress) -> str:
-        """The text of the program with the stage mended at which most rollouts stop; the same program where none is."""
-        return to_program(rewritten(refined(program, measured, self._settings.refinement)))
+    def refine(self, stalled: Sequence[Stalled]) -> list[str]:
+        """The text of each program with the stage mended at which most rollouts stop; the same program where none is."""
+        return [to_program(rewritten(refined(s.program, s.measured, self._settings.refinement))) for s in stalled]

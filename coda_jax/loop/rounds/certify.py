@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import Progress
-from coda_jax.loop import parts
+from coda_jax.loop import parts, supervisors
 from coda_jax.loop.rounds import trajectories
 from coda_jax.loop.run import Run
 from coda_jax.scenes.spec import SceneSpec
@@ -38,7 +38,7 @@ def certify(run: Run, specs: Sequence[SceneSpec], each: int, first: int, noise: 
     """
     config = run.config
     sim = parts.native_simulator(config, run.everything, parts.training_bucket(config, run.train))
-    tries = [parts.tries_of(config, run.everything, spec, each) for spec in specs]
+    tries = [supervisors.tries_of(run, spec, each, number) for number, spec in enumerate(specs)]
     jobs = Tries(tries, parts.horizon_of(config), first)
 
     def known(scene_id: str, key: tuple[int, int]) -> Episode:

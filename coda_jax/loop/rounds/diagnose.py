@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from coda_jax import config as settings
-from coda_jax.agents.base import Case, Diagnosis, Outcome, Trial
-from coda_jax.loop import cloning, parts
+from coda_jax.agents.base import SCRIPTED, Case, Diagnosis, Outcome, Trial
+from coda_jax.loop import cloning, diagnosers
 from coda_jax.loop.rounds import evidence, recall, rows
 from coda_jax.loop.rounds.cases import collected
 from coda_jax.loop.rounds.rollouts import Rollouts
@@ -42,7 +43,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
     """Diagnose, merge the diagnoses into modes, store both."""
     config = run.config
     assert run.state.checkpoint is not None, "cloning commits its last state"
-    cases = collected(run, round_number)
+    cases = collected(run.folder, run.memory, round_number)
     failures = chosen_failures(cases, config.diagnose.failures)
     rollouts = Rollouts(run, cloning.trained(run).ema)
     reverts: list[Outcome] = []
@@ -53,7 +54,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
             reverts.extend(found)
             return found
 
-        diagnoses = parts.diagnoser_of(config).diagnose([c for _, c in failures], cases, watched)
+        diagnoses = diagnosers.of_run(run).diagnose([c for _, c in failures], cases, watched)
     first = recall.episodes(run.memory, round_number, "collect")[0].episode_id if failures else 0
     assert first is not None
     records = [_record(first + position, d) for (position, _), d in zip(failures, diagnoses, strict=True)]
@@ -83,6 +84,7 @@ def run_stage(run: Run, round_number: int) -> Finished:
             rollouts={arm: list(counts) for arm, counts in diagnosis.evidence.rollouts.items()},
             shares=dict(diagnosis.evidence.shares),
             margins={n: [m.value, m.step, m.threshold, m.unit] for n, m in diagnosis.evidence.margins.items()},
+            **_said(diagnosis),
         )
     findings = [
         evidence.Finding(first + position, assignments.get(first + position), case, diagnosis)
@@ -103,9 +105,15 @@ def run_stage(run: Run, round_number: int) -> Finished:
 
 def _record(episode_id: int, d: Diagnosis) -> memory_rows.Diagnosis:
     margins = {f"{name}_{m.unit}": m.value for name, m in d.evidence.margins.items()}
-    steps = tuple(sorted({m.step for m in d.evidence.margins.values()}))
+    steps = d.evidence.steps or tuple(sorted({m.step for m in d.evidence.margins.values()}))
     evidence = memory_rows.Evidence(steps, margins)
     return memory_rows.Diagnosis(episode_id, d.factor, d.phase, d.cause or "execution", evidence, min(max(d.confidence, 0.0), 1.0))
+
+
+def _said(d: Diagnosis) -> dict[str, Any]:
+    """Who diagnosed and the steps that were named, where the row's other fields do not say it."""
+    said: dict[str, Any] = {} if d.agent == SCRIPTED else {"agent": d.agent}
+    return said | ({"steps": list(d.evidence.steps)} if d.evidence.steps else {})
 
 
 def _with_mode(record: memory_rows.Diagnosis, assignments: dict[int, str]) -> memory_rows.Diagnosis:

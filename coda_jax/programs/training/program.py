@@ -38,7 +38,7 @@ aligned low lower lowered lowering down place placed placing put insert inserted
 standing upright release released releasing free freed let go open opened opening retreat success target reference object table stage
 subgoal step
 """
-_WORDS = frozenset(_IN_NAMES.split())
+NAME_WORDS = frozenset(_IN_NAMES.split())
 
 
 def _normal(expr: Expr) -> Expr:
@@ -229,7 +229,7 @@ def check_program(program: AnyProgram) -> None:
     for i, subgoal in enumerate(program.subgoals):
         where = f"subgoals[{i}]"
         words = [w.rstrip("0123456789") for w in subgoal.name.split("_")]
-        if strange := next((w for w in words if w and w not in _WORDS), None):
+        if strange := next((w for w in words if w and w not in NAME_WORDS), None):
             _refuse(
                 f"{where}.name: {quote(subgoal.name)} holds the word {quote(strange)}: use words such as near, held, lifted, over, placed"
             )

@@ -65,7 +65,7 @@ class Remark:
 
 @dataclasses.dataclass(frozen=True)
 class Critique:
-    """Everything that was remarked of one execution, in the order of its control steps.
+    """Everything that was remarked of one execution, in the order of its control steps, or of its weight where an inspector ranks it.
 
     Raises:
       ValueError: nothing is remarked.

@@ -141,13 +141,13 @@ class ScriptedSupervisor:
             raise ValueError(f"scene {spec.scene_id} has no failed try to revise: ask after a failure")
         critique = tried[-1].critique
         period = math.lcm(*(t.grasps for t in tried))
-        before = {_distinct(t.parameters, period) for t in tried}
+        before = {distinct(t.parameters, period) for t in tried}
         done = len({t.parameters for t in tried}) - 1
         said = "; ".join(r.message for r in critique.remarks)
         if done >= self.revisions:
             return Revision(None, f"{done} revisions did not help: {said}")
         for offered, remark in _offers(spec, tried):
-            if (parameters := _distinct(offered, period)) not in before:
+            if (parameters := distinct(offered, period)) not in before:
                 changes = ", ".join(f"{n} {v:g}" for n, v in parameters.changes().items())
                 return Revision(parameters, f"{remark.kind} ({remark.message}): {changes or 'the first choice again'}")
         return Revision(None, f"no rule is left for {', '.join(critique.kinds)}: {said}")
@@ -171,7 +171,7 @@ def rules_of(remark: Remark) -> tuple[tuple[Change, ...], ...]:
     return RULES.get(f"{remark.kind} in {remark.skill}", RULES[remark.kind])
 
 
-def _distinct(parameters: PlanParameters, period: int) -> PlanParameters:
+def distinct(parameters: PlanParameters, period: int) -> PlanParameters:
     """The smallest parameters that ask for the same grasp, so that the same plan is known again."""
     return dataclasses.replace(parameters, grasp=parameters.grasp % period)
 

@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
-from coda_jax.agents.base import PotentialCompiler
+from coda_jax.agents.base import Failing, PotentialCompiler, Stalled
 from coda_jax.agents.scripted.potentials import PotentialSettings, ScriptedPotentials, in_phase, tools_for
 from coda_jax.agents.scripted.refinement import RefinementSettings, refined
 from coda_jax.programs.expressions import Expr, encode, evaluate, stack
@@ -35,8 +35,9 @@ def sandbox():
 
 def compiled(sandbox, phase: str, **changes):
     compiler = ScriptedPotentials(dataclasses.replace(SETTINGS, **changes))
-    text = compiler.compile("pick_place", "SPATIAL", phase, "gap_to_target:low")
-    assert text == compiler.compile("pick_place", "SPATIAL", phase, "gap_to_target:low")
+    wanted = Failing("pick_place", "SPATIAL", phase, "gap_to_target:low")
+    text, same = compiler.compile([wanted, wanted])
+    assert text == same
     return evaluate_training(text, sandbox)
 
 
@@ -109,7 +110,7 @@ def test_tools_are_switched_off_by_one_setting(sandbox):
 
 def test_unknown_phase_or_size_is_named():
     with pytest.raises(ValueError, match="no phase 'insert': use one of approach, grasp"):
-        COMPILER.compile("pick_place", "TASK", "insert", "")
+        COMPILER.compile([Failing("pick_place", "TASK", "insert", "")])
     with pytest.raises(ValueError, match="5 stages: use 2, 3 or 4"):
         in_phase(MOVING, "grasp", 5)
 
@@ -179,7 +180,9 @@ def test_refinement_from_rollouts_passes_the_gates_again(sandbox):
         rollouts.append((demonstration.scene, cut(demonstration.views, np.arange(int((gap < 0.19 + 0.002 * i).argmax()) + 1))))
     found = measure(program, rollouts)
     assert found.stalled == 0 and found.stopped == 1.0 and found.best is not None and 0.15 < found.best[1] < 0.21
-    after = evaluate_training(COMPILER.refine(program, found), sandbox)
+    failing = Failing("pick_place", "SPATIAL", "approach", "gap_to_target:low")
+    (text,) = COMPILER.refine([Stalled(failing, program, found, lambda other: measure(other, rollouts))])
+    after = evaluate_training(text, sandbox)
     assert isinstance(after, TrainingProgram) and after.stages == 4 and after.program_id != program.program_id
     assert constructed(after, demonstrations()).repairs == ()
     again = measure(after, rollouts)

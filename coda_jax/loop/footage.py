@@ -1,0 +1,89 @@
+"""Stored rollouts watched again: moments, phases and annotated pictures of them, from their recorded actions carried out again."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+
+from coda_jax import config as settings
+from coda_jax.agents.base import Outcome
+from coda_jax.agents.llm.seen import Draw, Seen
+from coda_jax.evaluation.failures import PHASES, phases_passed
+from coda_jax.evaluation.film import film_strip
+from coda_jax.loop import parts
+from coda_jax.programs import expressions
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.sim.cameras import OBSERVED
+from coda_jax.sim.compile import compile_scene, token_index
+from coda_jax.sim.demonstrate import Trajectory
+from coda_jax.sim.render import render
+from coda_jax.sim.replay import replay
+from coda_jax.sim.simulator import Episode, episode_of
+from coda_jax.types import TOKENS, WorldView
+
+HEIGHT, WIDTH = 144, 192  # of a camera's picture
+_COLUMNS = 1 + len(PHASES)
+
+
+class Footage:
+    """Watch Protocol (agents/llm/seen.py) on the native simulator, with the worlds of every other one of the run."""
+
+    def __init__(self, config: settings.Config, catalogue: Catalogue, train: Catalogue):
+        self._config, self._catalogue = config, catalogue
+        self._sim = parts.native_simulator(config, catalogue, parts.training_bucket(config, train))
+
+    def __call__(self, outcomes: Sequence[Outcome]) -> list[Seen | None]:
+        """The rollouts in order. One that ends otherwise than it was recorded (another backend) is told from its recorded moments, without
+        pictures; None where there are none."""
+        horizon = parts.horizon_of(self._config)
+        episodes = [episode_of(o.trial.spec, horizon(o.trial.spec), o.trial.key) for o in outcomes]
+        wanted = [(e, o.actions) for e, o in zip(episodes, outcomes, strict=True) if len(o.actions)]
+        again = {id(t.episode): t for t in replay(self._sim, wanted)}
+        return [self._seen(again.get(id(episode)), episode, outcome) for episode, outcome in zip(episodes, outcomes, strict=True)]
+
+    def _seen(self, trajectory: Trajectory | None, episode: Episode, outcome: Outcome) -> Seen | None:
+        if trajectory is not None and trajectory.success == outcome.success and len(trajectory.qpos) == outcome.steps:
+            joints = trajectory.qpos[:, : self._sim.robot.dof]
+            return self._of(episode, trajectory.views, trajectory.predicates, joints, self._draw(trajectory))
+        if outcome.recorded is None or not outcome.steps:
+            return None
+        views = outcome.recorded.views
+        return self._of(episode, views, self._values(episode, views)[1:], np.zeros((outcome.steps, 0)), None)
+
+    def _of(self, episode: Episode, views: WorldView, predicates: np.ndarray, joints: np.ndarray, draw: Draw | None) -> Seen:
+        names = [""] * TOKENS
+        for name, token in token_index(episode.spec, self._catalogue).items():
+            names[token] = name
+        phases = {name: predicates[:, 1 + i] for i, name in enumerate(PHASES)}
+        return Seen(tuple(names), views, predicates[:, 0], phases, phases_passed(predicates[:, :_COLUMNS]), joints, draw)
+
+    def _values(self, episode: Episode, views: WorldView) -> np.ndarray:
+        """Predicates [t + 1, p] of recorded moments, as many at once as there are worlds: the executable of every step."""
+        batch, worlds, rows = self._sim.compile([episode]), self._sim.worlds, len(views.ee_pos)
+        found = []
+        for first in range(0, rows, worlds):
+            taken = np.minimum(np.arange(first, first + worlds), rows - 1)
+            some = jax.tree.map(lambda leaf, taken=taken: np.asarray(leaf)[taken], views)
+            found.append(np.asarray(expressions.evaluate(batch.table, some)))
+        return np.concatenate(found)[:rows]
+
+    def _draw(self, trajectory: Trajectory) -> Draw:
+        spec, sim = trajectory.episode.spec, self._sim
+
+        def draw(frames: Sequence[tuple[int, str]]) -> list[bytes]:
+            model = compile_scene(spec, self._catalogue, sim.bucket, sim.robot).model
+            qpos = trajectory.qpos[[step - 1 for step, _ in frames]]
+            threads = self._config.sim.threads
+            seen = [render(model, qpos, camera, height=HEIGHT, width=WIDTH, threads=threads) for camera in OBSERVED]
+            return [_png(frame, words) for frame, (_, words) in zip(np.concatenate(seen, axis=2), frames, strict=True)]
+
+        return draw
+
+
+def _png(frame: np.ndarray, words: str) -> bytes:
+    buffer = io.BytesIO()
+    film_strip(frame[None], [words]).save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
