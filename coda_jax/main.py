@@ -86,6 +86,7 @@ def _flags() -> flags.FlagValues:
         "output",
         None,
         "view, replay: file to write the picture or video to; where left out, in videos/ of --workdir (view without one: runs/pictures/). "
+        "annotate: the page (annotate.html in --workdir). "
         "build: file of the program, its picture beside it (runs/pictures/).",
         flag_values=values,
     )
@@ -129,6 +130,8 @@ def usage() -> str:
             "output",
             "episode",
             "against",
+            "count",
+            "answers",
         )
     ]
     return "\n".join(

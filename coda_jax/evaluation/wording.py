@@ -32,7 +32,7 @@ def cause_in_words(factor: str, cause: str) -> str:
     """The cause in words where it names a measured quantity or a part of the task ("target_reference_m:high" or its canonical form:
     "larger horizontal distance of target and reference"), else as it stands; hostile text stays hostile."""
     if factor == "EXECUTION":
-        return "no scene factor: the policy fails as often with every edit taken back"
+        return "no scene factor: the motion itself fails"
     if factor == "TASK" and cause in _TASK:
         return _TASK[cause]
     return _SENTENCES.get(canonical(cause), cause)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -11,10 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from coda_jax import config as settings
+from coda_jax.evaluation import diagnosers
 from coda_jax.evaluation.comparison import compare_runs
-from coda_jax.evaluation.metrics import SUMMARY, read_summary
+from coda_jax.evaluation.metrics import SUMMARY, Summary, read_summary
 from coda_jax.evaluation.terminal import duration
 from coda_jax.loop import workdir as folders
+from coda_jax.loop.agreement import NAME as AGREEMENT
 from coda_jax.runtime import InputError
 
 _HEADER = ("suite", "reference", "run", "difference, points", "95 % interval, paired")
@@ -55,6 +58,29 @@ def run(reference: Path, others: Sequence[Path]) -> None:
             )
             table.add_row(*map(Text, cells))
         Console(width=100, highlight=False).print(table)
+    _print_diagnosers(runs)
+
+
+def _print_diagnosers(runs: Mapping[Path, Path]) -> None:
+    """The table of who diagnoses, where that differs. runs: folder to the run that it is, or is an evaluation of."""
+    kinds = {folder: settings.agent_kind(folders.read_config(run), "diagnoser") for folder, run in runs.items()}
+    if len(set(kinds.values())) < 2:
+        return
+    arms = [
+        diagnosers.arm_of(_name(folder), kind, _summary(folder, runs[folder]), diagnosers.read_agreement(runs[folder] / AGREEMENT))
+        for folder, kind in kinds.items()
+    ]
+    table = Table(*diagnosers.HEADER, box=None, pad_edge=False)
+    for row in diagnosers.rows(arms):
+        table.add_row(*map(Text, row))
+    print("who diagnoses (success: 95 % over rollouts; agreement of factor and phase with two annotators)")
+    Console(width=190, highlight=False).print(table)
+
+
+def _summary(folder: Path, run: Path) -> Summary:
+    """Of the run, with the success of the evaluation where the folder is one."""
+    own = read_summary(run)
+    return own if folder == run else dataclasses.replace(own, suites=read_summary(folder).suites)
 
 
 def run_of(folder: Path) -> Path:

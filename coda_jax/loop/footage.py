@@ -29,10 +29,13 @@ _COLUMNS = 1 + len(PHASES)
 
 
 class Footage:
-    """Watch Protocol (agents/llm/seen.py) on the native simulator, with the worlds of every other one of the run."""
+    """Watch Protocol (agents/llm/seen.py) on the native simulator, with the worlds of every other one of the run.
 
-    def __init__(self, config: settings.Config, catalogue: Catalogue, train: Catalogue):
-        self._config, self._catalogue = config, catalogue
+    samples: rays per pixel and axis of its pictures; 1 is rougher, at a third of the time.
+    """
+
+    def __init__(self, config: settings.Config, catalogue: Catalogue, train: Catalogue, samples: int = 2):
+        self._config, self._catalogue, self._samples = config, catalogue, samples
         self._sim = parts.native_simulator(config, catalogue, parts.training_bucket(config, train))
 
     def __call__(self, outcomes: Sequence[Outcome]) -> list[Seen | None]:
@@ -76,8 +79,8 @@ class Footage:
         def draw(frames: Sequence[tuple[int, str]]) -> list[bytes]:
             model = compile_scene(spec, self._catalogue, sim.bucket, sim.robot).model
             qpos = trajectory.qpos[[step - 1 for step, _ in frames]]
-            threads = self._config.sim.threads
-            seen = [render(model, qpos, camera, height=HEIGHT, width=WIDTH, threads=threads) for camera in OBSERVED]
+            chosen = {"height": HEIGHT, "width": WIDTH, "samples": self._samples, "threads": self._config.sim.threads}
+            seen = [render(model, qpos, camera, **chosen) for camera in OBSERVED]
             return [_png(frame, words) for frame, (_, words) in zip(np.concatenate(seen, axis=2), frames, strict=True)]
 
         return draw

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from coda_jax.agents.base import FACTORS, SPEC_FACTOR
+from coda_jax.agents.base import FACTORS, SPEC_FACTOR, SceneFactor
 from coda_jax.agents.scripted import causes
 from coda_jax.agents.scripted.random_diagnoser import RandomDiagnoser
 from coda_jax.agents.vocabulary import measurements
@@ -19,7 +19,7 @@ def test_causes_are_those_of_the_scripted_diagnoser():
     round_ = [case(n, SPECS[n - 1]) for n in range(len(SPECS))]
     found, model = measurements([c.spec for c in round_]), causes.fit(round_)
     known = found.causes()
-    named = {(factor, model.cause(one, factor)) for one in round_ for factor in FACTORS}
+    named: set[tuple[SceneFactor, str]] = {(factor, model.cause(one, factor)) for one in round_ for factor in FACTORS}
     missing = {cause.split(":")[0] for factor, cause in named if cause not in known[factor]}
     assert len(named) > 6 and not missing & found.values.keys() and missing <= {"target_height_m", "reference_height_m"}
     assert all(canonical(cause) == cause for factor in FACTORS for cause in known[factor])

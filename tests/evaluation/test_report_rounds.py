@@ -2,13 +2,15 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from coda_jax.evaluation import film, metrics, records
 from coda_jax.evaluation.metrics import Coverage, MetricsWriter, Summary, Targeting, Verification
-from coda_jax.evaluation.report import charts, cost, write_report
+from coda_jax.evaluation.report import charts, cost, rounds, write_report
+from coda_jax.evaluation.report.data import RunData
 from tests.evaluation.pages import HOSTILE, Page
 
 MODE = "0123456789abcdef"
@@ -308,3 +310,19 @@ def test_the_chosen_level_is_ringed():
     dots = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="2.6"', svg)
     assert ring and ring.groups() == dots[1] and float(dots[0][1]) < float(dots[1][1])
     assert "5.5" not in charts.level_chart(levels, (0.2, 0.8), None, "t")
+
+
+@pytest.mark.parametrize(
+    ("agents", "said"),
+    [
+        ([None, None], "A failed rollout of an edited scene is rolled out again with each changed factor put back"),
+        (["random", "random"], "Factors are drawn by chance"),
+        (["llm", "llm", None], "A language model watched 2 failed rollouts of edited scenes and named what they failed by. The other 1,"),
+        (["llm"], "named what they failed by. TASK: what is asked for."),
+        (["<b>odd</b>"], "Factors are drawn by chance"),
+    ],
+)
+def test_the_page_says_who_diagnosed(agents, said):
+    rows = [{"kind": "diagnosis", "round": 1, "factor": "EXECUTION"} | ({"agent": agent} if agent else {}) for agent in agents]
+    text = rounds.diagnoses(RunData(Path(), Summary(0, 0.0, 0, {}, [], 0, {}), tuple(rows), (), {}))
+    assert said in text and ("about as often in the scene before" in text) == (set(agents) == {None}) and "<b>odd" not in text

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from coda_jax.agents.base import FACTORS
+from coda_jax.agents.base import FACTORS, SCRIPTED
 from coda_jax.evaluation.mode_history import number, tally, whole
 from coda_jax.evaluation.paper import COVERAGE_BITS, TARGETING, VALID_SCENES, beside
 from coda_jax.evaluation.report import charts, markup
@@ -130,6 +131,7 @@ def _verification(run: RunData, at: int) -> str:
 def diagnoses(run: RunData) -> str:
     """Failures by the factor they were blamed on, round by round."""
     counts: dict[int, list[int]] = {}
+    agents: Counter[str] = Counter()
     other = 0
     for row in run.of_kind("diagnosis"):
         at, factor = whole(row.get("round")), row.get("factor")
@@ -137,27 +139,38 @@ def diagnoses(run: RunData) -> str:
             other += 1
             continue
         counts.setdefault(at, [0] * len(_FACTOR_NAMES))[_FACTOR_NAMES.index(factor)] += 1
+        agents[str(row.get("agent", SCRIPTED))] += 1
     if not counts:
         return ""
     chart = charts.stacked_chart(
         [(f"round {at}", counts[at]) for at in sorted(counts)], _FACTOR_NAMES, FACTOR_COLOURS, "diagnoses by factor", "failures"
     )
-    note = (
-        "A failed rollout of an edited scene is rolled out again with each changed factor put back; the factor whose return helps most is "
-        "blamed. TASK: what is asked for. SPATIAL: where things are. ATTRIBUTE: what they are like."
-    )
+    note = f"{_who(agents)} TASK: what is asked for. SPATIAL: where things are. ATTRIBUTE: what they are like."
     if other:
         note += f" {other} rows name no known factor and are left out."
-    return markup.section("What failures are blamed on", note, chart + _execution(counts))
+    return markup.section("What failures are blamed on", note, chart + _execution(counts, set(agents) == {SCRIPTED}))
 
 
-def _execution(counts: dict[int, list[int]]) -> str:
+def _who(agents: Mapping[str, int]) -> str:
+    """How failures were diagnosed."""
+    reverted = "rolled out again with each changed factor put back; the factor whose return helps most is blamed"
+    if set(agents) == {SCRIPTED}:
+        return f"A failed rollout of an edited scene is {reverted}."
+    if "llm" not in agents:
+        return "Factors are drawn by chance: a base rate."
+    rest = f" The other {agents[SCRIPTED]}, for which it had no usable answer, were {reverted}." if agents.get(SCRIPTED) else ""
+    return f"A language model watched {agents['llm']} failed rollouts of edited scenes and named what they failed by.{rest}"
+
+
+def _execution(counts: dict[int, list[int]], reverted: bool) -> str:
+    """reverted: what was changed was taken back to find out."""
     much = [at for at in sorted(counts) if counts[at][-1] >= _DOMINATES * sum(counts[at])]
     if not much:
         return ""
     shares = ", ".join(f"{counts[at][-1]} of {sum(counts[at])} in round {at}" for at in much)
+    why = "The policy fails about as often in the scene before any edit, so no factor is to blame" if reverted else "No factor is blamed"
     text = (
-        f"Most failures are EXECUTION: {shares}. The policy fails about as often in the scene before any edit, so no factor is to blame: "
+        f"Most failures are EXECUTION: {shares}. {why}: "
         "it is the skill itself (an unsteady grasp, a release too early). No environment is built for these failures; more demonstrations "
         "or a longer training help them, harder scenes do not."
     )
