@@ -22,8 +22,11 @@ from coda_jax.loop.rounds import critic, potentials
 from coda_jax.loop.rounds import training as round_training
 from coda_jax.loop.run import Run
 from coda_jax.scenes.generate import sample_spec
+from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import token_index
 from coda_jax.sim.demonstrate import demonstrate
+from coda_jax.sim.mjx_buckets import declared
 from coda_jax.sim.simulator import episode_of
 from coda_jax.sim.supervision.record import goal_met
 from coda_jax.sim.validity import check
@@ -67,10 +70,20 @@ def warm_up(run: Run) -> None:
 
 
 def rehearse_rollouts(config, params, run: Run) -> None:
-    """Two decisions of the policy in the simulator of the evaluation, in one of its scenes."""
+    """Two decisions of the policy in every simulator of evaluation and rounds whose executables are its own, in a scene that fits all."""
     scenes = [s for specs in evaluation.chosen_scenes(config).values() for s in specs]
-    bucket = parts.common_bucket(scenes, run.everything)
-    episodes = [episode_of(scenes[0], _HORIZON, (0, 0))] * 2
+    buckets = [parts.common_bucket(scenes, run.everything)]
+    if config.rounds.count:
+        buckets.append(parts.training_bucket(config, run.train))
+    own: dict[Bucket | None, Bucket] = {}
+    for bucket in buckets:  # native physics compiles nothing: one is like the other there
+        own.setdefault(declared(bucket) if parts.backend(config, bucket) == "mjx" else None, bucket)
+    for bucket in own.values():
+        _rehearse(config, params, run, bucket, scenes[0])
+
+
+def _rehearse(config, params, run: Run, bucket: Bucket, spec: SceneSpec) -> None:
+    episodes = [episode_of(spec, _HORIZON, (0, 0))] * 2
     policy, sim = parts.policy_of(config), parts.simulator(config, run.everything, bucket)
     key = evaluation.rollout_key(config.seed, config.evaluate.suites[0])
     modes = {config.actor.collect, config.actor.evaluate} - {"policy"} if parts.learns(config) else set()
