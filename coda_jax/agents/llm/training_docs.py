@@ -20,6 +20,7 @@ from coda_jax.programs.training.program import NAME_WORDS
 from coda_jax.programs.training.sdk import training_sdk
 from coda_jax.programs.training.vocabulary import ROLES
 
+_CHANGE = 0.005  # of a quantity, in its unit, from which it is told
 VERBS: dict[str, str] = {
     "subgoal": "name: of the words below, joined by _. done: a condition that ends the stage. progress: an expression in 0..1, "
     "read while the subgoal is the next one",
@@ -46,7 +47,7 @@ def signatures() -> dict[str, str]:
     for node in ast.parse(training_sdk()).body:
         if isinstance(node, ast.FunctionDef) and node.name in TRAINING_VERBS and node.name not in found:
             node.args.kwarg = None  # what is none of the arguments is refused there
-            found[node.name] = f"{node.name}({ast.unparse(node.args)})"
+            found[node.name] = f"{node.name}({ast.unparse(node.args).replace('=None', '')})"
     return {verb: found[verb] for verb in TRAINING_VERBS}
 
 
@@ -67,7 +68,8 @@ def training_docs() -> str:
             *lines,
             f"Words of names: {', '.join(sorted(NAME_WORDS))}; numbers may follow a word.",
             f'Roles: {", ".join(repr(role) for role in ROLES)}; beside them "table" and "gripper". There are no other things.',
-            "goal(): the relation that the scene's task asks for, a condition. success(): the goal at rest and released.",
+            "goal(): what the scene's task asks for, a condition. success(): the goal at rest and released. Where a task has two goals, goal()",
+            "holds when both do, and the roles are those of the first, which is reached and left alone while the second is worked on.",
             f"Expressions, at most {MAX_DEPTH} deep and {MAX_ROWS} rows long:",
             *helper_lines(),
         ]
@@ -75,10 +77,17 @@ def training_docs() -> str:
 
 
 def landmark_lines(marks: Sequence[Landmark]) -> str:
-    """How demonstrations of a family go, phase by phase: medians at the beginning and at the end of each."""
+    """How demonstrations of a family go, phase by phase: medians at the beginning and at the end of each, of what changes at all."""
     lines = []
+    if not marks or all(q.args != ROLES for q in marks[0].values):
+        lines.append("Target and reference are one thing here: relate it to the gripper and the table alone.")
+    seen = {q: [v for mark in marks for v in mark.values[q]] for q in (marks[0].values if marks else ())}
+    told = [q for q, values in seen.items() if max(values) - min(values) > _CHANGE]
     for mark in marks:
-        steps = f"control steps {mark.steps[0]} to {mark.steps[1]}, shown by {mark.shown} demonstrations"
-        lines.append(f"{mark.phase}: {steps}")
-        lines += [f"  {expression_code(q, 0)}: {a:.3f} -> {b:.3f}" for q, (a, b) in mark.values.items()]
+        lines.append(f"{mark.phase}: control steps {mark.steps[0]} to {mark.steps[1]}, shown by {mark.shown} demonstrations")
+        lines += [f"  {expression_code(q, 0)}: {_number(mark.values[q][0])} -> {_number(mark.values[q][1])}" for q in told]
     return "\n".join(lines)
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 3) + 0.0:.3f}"
