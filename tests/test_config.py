@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import functools
 import re
 from pathlib import Path
 
@@ -282,6 +283,7 @@ def test_build_refuses_a_setting_that_changes_nothing():
         settings.build(Part, settings.default().clone)
 
 
+@functools.cache
 def _attributes_read() -> set[str]:
     """Names read as attributes, keys or keyword fields anywhere in the package but in config.py and main.py."""
     names: set[str] = set()
@@ -300,6 +302,11 @@ def test_every_setting_is_read(path):
         config = settings.default()
         settings.override(config, path, "7")
         assert settings.horizon(config, path.partition(".")[2]) == 7 and settings.horizon(config, "mine") == config.horizon.own
+        return
+    if path.removeprefix("agents.") in settings.AGENTS:  # read by the agent's name
+        config = settings.default()
+        settings.override(config, path, "llm")
+        assert settings.agent_kind(config, path.removeprefix("agents.")) == "llm" and settings.asks_models(config)
         return
     assert path.rsplit(".", 1)[-1] in _attributes_read(), f"nothing in coda_jax reads config.{path}"
 
@@ -324,3 +331,50 @@ def test_pictures_refuse_what_does_not_work_with_them(changes, message):
         settings.override(config, path, text)
     with pytest.raises(InputError, match=message):
         settings.validate(config)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "message"),
+    [
+        ("agents.kind", "human", "use one of: scripted, llm"),
+        ("agents.engine", "lm", 'did you mean "llm"?); use one of: (empty), scripted, llm'),
+        ("agents.llm.temperature", "3", "config.agents.llm.temperature is 3.0"),
+        ("agents.llm.tokens", "0", "config.agents.llm.tokens is 0"),
+        ("agents.llm.reply_bytes", "10", "config.agents.llm.reply_bytes is 10"),
+        ("agents.llm.base_url", "localhost:8000", "must be the address of a server, like http://localhost:8000/v1"),
+        ("agents.llm.base_url", "file:///etc/passwd", "must be the address of a server"),
+        ("agents.llm.base_url", "http://host:port/v1", "must be the address of a server"),
+        ("agents.llm.base_url", "http://[::1/v1", "must be the address of a server"),
+        ("agents.llm.base_url", "http://me:secretword@host/v1", "must be an address alone"),
+        ("agents.llm.base_url", "http://host/v1?key=secretword", "must be an address alone"),
+        ("agents.llm.key_variable", "sk-secretword", "the name of an environment variable, not the key itself"),
+    ],
+)
+def test_settings_of_language_models(path, text, message):
+    config = settings.default()
+    config.agents.kind = "llm"
+    settings.override(config, path, text)
+    with pytest.raises(InputError) as error:
+        settings.validate(config)
+    assert message in str(error.value) and "secretword" not in str(error.value)
+
+
+def test_a_replay_that_nobody_reads_is_refused():
+    config = settings.default()
+    config.agents.llm.replay = "calls.jsonl"
+    with pytest.raises(InputError, match="no agent asks a language model"):
+        settings.validate(config)
+    config.agents.diagnoser = "llm"
+    settings.validate(config)
+
+
+def test_agents_are_mixed_by_name():
+    config = settings.default()
+    assert not settings.asks_models(config)
+    config.agents.kind, config.agents.engine = "llm", "scripted"
+    kinds = {agent: settings.agent_kind(config, agent) for agent in settings.AGENTS}
+    assert kinds == {"engine": "scripted", "diagnoser": "llm", "potentials": "llm", "supervisor": "scripted"}  # which asks only where named
+    assert settings.asks_models(config)
+    for agent in settings.AGENTS:
+        config.agents[agent] = "scripted"
+    assert not settings.asks_models(config)

@@ -66,10 +66,16 @@ def test_no_arguments_print_the_help(capsys):
         (["--config=EXPERIMENT", "--config.evaluate.suites="], "config.evaluate.suites is ()"),
         (["--mode=evaluate", "--config.seed=3"], "--mode=evaluate needs --workdir=FOLDER of a run, or --config=FILE.py"),
         (["--mode=view", "--catalogue=all", "--config.scenes.own_assets=nowhere"], "config.scenes.own_assets: nowhere"),
+        (
+            ["--config=EXPERIMENT", "--config.agents.kind=llm"],
+            "set --config.agents.llm.model=NAME, or the environment variable CODA_JAX_MODEL",
+        ),
+        (["--config=EXPERIMENT", "--config.agents.llm.replay=x"], "but no agent asks a language model"),
         (["--config=EXPERIMENT", "--config.seed=4294967296"], "config.seed is 4294967296; it must be at most"),
     ],
 )
-def test_bad_input_exits_2_with_one_message(arguments, message, experiment, capsys):
+def test_bad_input_exits_2_with_one_message(arguments, message, experiment, capsys, monkeypatch):
+    monkeypatch.delenv("CODA_JAX_MODEL", raising=False)
     assert command_line.main([a.replace("EXPERIMENT", str(experiment)) for a in arguments]) == BAD_INPUT
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -113,7 +113,7 @@ class Evidence:
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """Why a rollout failed. cause: what of the factor, e.g. "gap_to_target:low" ("" for EXECUTION). confidence: in [0, 1]. agent: who
+    """Why a rollout failed. cause: what of the factor, e.g. "nearest_gap_m:low" ("" for EXECUTION). confidence: in [0, 1]. agent: who
     says so."""
 
     factor: Factor

@@ -106,7 +106,16 @@ class Worlds:
         return state, self.observe(state)
 
     def restart(self, state: State, which: np.ndarray, scenes: Sequence[SceneSpec]) -> tuple[State, Observation]:
-        """The worlds ``which`` [b] bool at the start of new scenes, one for each of them; the others stay as they are."""
+        """The worlds ``which`` [b] bool at the start of new scenes, one for each of them; the others stay as they are.
+
+        Raises:
+          ValueError: ``which`` is of another shape or not of bool, or there is not one scene for each. SceneError: one does not fit.
+        """
+        which = np.asarray(which)
+        if which.shape != (self.worlds,) or which.dtype != np.bool_:
+            raise ValueError(
+                f"which is {which.dtype} of shape {which.shape}; it must be bool of shape ({self.worlds},), True for each world to restart"
+            )
         rows = np.flatnonzero(which).tolist()
         if len(rows) != len(scenes):
             raise ValueError(f"{len(scenes)} scenes for {len(rows)} worlds to restart: give one for each")
@@ -115,7 +124,7 @@ class Worlds:
             batch, simulated = self._sim.replace(state.batch, state.simulated, rows, episodes)
             words = copy.copy(state.words)  # put replaces its arrays, it does not write into them
             words.put(rows, episodes)
-            state = State(batch, simulated, words, state.ended & ~np.asarray(which))
+            state = State(batch, simulated, words, state.ended & ~which)
         return state, self.observe(state)
 
     def step(self, state: State, action: Array) -> tuple[State, Observation, Outcome]:

@@ -42,6 +42,18 @@ def action_space() -> spaces.Box:
     return spaces.Box(-1.0, 1.0, (ACTION_DIM,), np.float32)
 
 
+def one_action(action: Any, space: gymnasium.Space[Any]) -> np.ndarray:
+    """The action as an array of the space's shape; chunks are for doors/functions.py.
+
+    Raises:
+      ValueError: of another shape.
+    """
+    found = np.asarray(action, np.float32)
+    if found.shape != space.shape:
+        raise ValueError(f"the action has shape {found.shape}; one control step takes {space.shape}: step a chunk one action at a time")
+    return found
+
+
 def _arrays(obs: Observation) -> dict[str, np.ndarray]:
     """Fresh arrays [b, ...] of an observation, which the caller may keep."""
     found = {name: np.array(getattr(obs, name), np.float32) for name in _SHAPES}
@@ -113,7 +125,7 @@ class SuiteVectorEnv(VectorEnv):
             raise gymnasium.error.ResetNeeded(
                 f"worlds {np.flatnonzero(ended).tolist()} have ended: reset them with options={{'reset_mask': ...}} before the next step"
             )
-        self._state, obs, outcome = self._worlds.step(self._state, actions)
+        self._state, obs, outcome = self._worlds.step(self._state, one_action(actions, self.action_space))
         now, same_step = self._state.ended, self.autoreset_mode == AutoresetMode.SAME_STEP
         infos = self._infos_of_steps(outcome, ~ended & ~now if same_step else ~ended)
         if self.autoreset_mode == AutoresetMode.NEXT_STEP and ended.any():
@@ -218,7 +230,7 @@ class SuiteEnv(gymnasium.Env):
     def step(self, action: np.ndarray) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         if self._state is None or self._state.ended[0]:
             raise gymnasium.error.ResetNeeded("call reset before step: there is no episode, or it has ended")
-        self._state, obs, outcome = self._worlds.step(self._state, np.asarray(action)[None])
+        self._state, obs, outcome = self._worlds.step(self._state, one_action(action, self.action_space)[None])
         info = {"success": bool(outcome.terminated[0]), "health": int(outcome.health[0])}
         return self._one(obs), float(outcome.reward[0]), bool(outcome.terminated[0]), bool(outcome.truncated[0]), info
 

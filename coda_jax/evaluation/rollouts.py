@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import jax
 import numpy as np
 
 from coda_jax.evaluation.guidance import Guidance, Guided
@@ -72,35 +73,36 @@ def rollout(
     if guidance:
         guidance.put(range(len(first)), first)
     clock.refill_s += time.perf_counter() - begun
-    while batch.mask.any():
+    while (mask := np.asarray(batch.mask)).any():
         start = time.perf_counter()
         obs, keys = observe(state.view, words.text, words.instruction), decision_keys(key, pairs, decision)
         if isinstance(policy_fn, Guided):
             assert guidance is not None
-            chunks = guidance.chunks(obs, state.view, keys, batch.mask & ~_in_prefix(batch.episodes, decision, executed))
+            chunks = guidance.chunks(obs, state.view, keys, mask & ~_in_prefix(batch.episodes, decision, executed))
         else:
             chunks = np.asarray(policy_fn(obs, keys))
         whole, chunks = chunks, _with_prefixes(chunks[:, :executed], batch.episodes, decision)
         middle = time.perf_counter()
         state, trace = sim.step_chunk(batch, state, chunks, record=record or (guidance is not None and guidance.every_step))
+        trace, health = jax.device_get((trace, state.health))  # at once: indexing on the device would build an executable for each shape
         end = time.perf_counter()
         clock.policy_s += middle - start
         clock.physics_s += end - middle
         decision += 1
-        for w in np.flatnonzero(batch.mask):
+        for w in np.flatnonzero(mask):
             n = int(trace.executed[w])
-            seen = np.asarray(trace.predicates[w, :n]), np.asarray(trace.qpos[w, :n])
-            pieces[w].add(*seen, chunks[w, :n], int(trace.clipped[w]), whole[w])
+            pieces[w].add(trace.predicates[w, :n], trace.qpos[w, :n], chunks[w, :n], int(trace.clipped[w]), whole[w])
         if tape:
-            tape.append(batch.mask, trace)
+            tape.append(mask, trace)
         if guidance and guidance.every_step:
             guidance.passed(state.view, trace)
-        ended = np.flatnonzero(batch.mask & (trace.terminated | trace.truncated | (np.asarray(state.health) != 0)))
+        ended = np.flatnonzero(mask & (trace.terminated | trace.truncated | (health != 0)))
         if len(ended):
             for w in ended:
-                episode, health = batch.episodes[w], int(state.health[w])
+                episode = batch.episodes[w]
                 assert episode is not None
-                yield pieces[w].result(episode, bool(trace.terminated[w]), health, executed, tape.cut(int(w)) if tape else None)
+                views = tape.cut(int(w)) if tape else None
+                yield pieces[w].result(episode, bool(trace.terminated[w]), int(health[w]), executed, views)
                 pieces[w] = Pieces()
             batch, state, worlds, jobs = refill.replace(batch, state, ended)
             if worlds:

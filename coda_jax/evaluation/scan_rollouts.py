@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -20,20 +21,17 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from coda_jax.evaluation.results import Pieces, Result, Timings, decision_keys, whole_chunks
+from coda_jax.evaluation.scan_size import DECISIONS, RING, RolloutSize, size_of_rollouts
 from coda_jax.evaluation.words import EmbedFn, embedded_words
 from coda_jax.learning.policies.base import Params
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.sim.executable import Executable, Report
-from coda_jax.sim.mjx_size import Size
+from coda_jax.sim.executable import Executable, Memory, Report
+from coda_jax.sim.mjx_size import Size, bytes_of
 from coda_jax.sim.mjx_state import DATA, resumed, saved
 from coda_jax.sim.observe import observe
-from coda_jax.sim.recording import Strip
+from coda_jax.sim.recording import FIELD_SHAPES, Strip
 from coda_jax.sim.simulator import Episode, SceneBatch, Simulator
-from coda_jax.types import ACTION_DIM, Array, ChunkTrace, Observation, SimState, WorldView, _pytree, where_rows
-
-PREFIX_STEPS = 256  # longest prefix that a row has room for, control steps
-DECISIONS = 8  # of one call: what the host waits for at least
-_RING = 2  # rows of the ring, in batches of worlds
+from coda_jax.types import ACTION_DIM, TOKENS, Array, ChunkTrace, Observation, SimState, WorldView, _pytree, where_rows
 
 
 @runtime_checkable
@@ -41,6 +39,7 @@ class ScanSimulator(Simulator, Protocol):
     """A simulator whose chunks can be traced into a larger executable."""
 
     chunk: int
+    prefix_steps: int
     mesh: Mesh | None
     fixed: Any
     blank: Any
@@ -50,6 +49,8 @@ class ScanSimulator(Simulator, Protocol):
     def size(self, episode: Episode) -> Size: ...
 
     def build(self, episode: Episode, report: Report) -> SceneBatch: ...
+
+    def prepare(self, episodes: Sequence[Episode]) -> None: ...
 
     def chunk_fn(self) -> Callable[..., tuple[SimState, ChunkTrace]]:
         """Hashable: (fixed, models, table, horizon, mask, state, chunk, hold) -> state and trace of the worlds of one device."""
@@ -71,7 +72,8 @@ class InScan:
 class _Rows:
     """Episodes as a world needs them: [r, ...].
 
-    view, physics, health: settled. prefix: [r, PREFIX_STEPS, 7], of which ``given`` chunks count.
+    view, physics, health: settled. prefix: [r, p, 7], of which ``given`` chunks count; p is the simulator's
+    ``prefix_steps`` in whole chunks.
     """
 
     models: Any
@@ -152,9 +154,11 @@ def _decide(static: _Static, fixed: Any, params: Params, key: Array, worlds: _Wo
     runs = worlds.number >= 0
     keys = decision_keys(key, rows.pair, worlds.decision)
     whole = static.decide(params, observe(state.view, rows.text, rows.instruction), keys)
-    first = jnp.minimum(worlds.decision.astype(jnp.int32) * e, PREFIX_STEPS - e)
-    given = jax.vmap(lambda prefix, start: jax.lax.dynamic_slice(prefix, (start, 0), (e, ACTION_DIM)))(rows.prefix, first)
-    chunk = jnp.where((worlds.decision < rows.given)[:, None, None], given, whole[:, :e])
+    chunk, room = whole[:, :e], rows.prefix.shape[1]
+    if room:
+        first = jnp.minimum(worlds.decision.astype(jnp.int32) * e, room - e)
+        given = jax.vmap(lambda prefix, start: jax.lax.dynamic_slice(prefix, (start, 0), (e, ACTION_DIM)))(rows.prefix, first)
+        chunk = jnp.where((worlds.decision < rows.given)[:, None, None], given, chunk)
     state, trace = static.chunk_fn(fixed, rows.models, rows.table, rows.horizon, runs, state, chunk, jnp.asarray(False))
     ended = runs & (trace.terminated | trace.truncated | (state.health != 0))
     step = _Step(worlds.number, trace, chunk, whole, state.health, ended)
@@ -202,11 +206,24 @@ def _programs(static: _Static) -> tuple[Executable, Executable]:
 
 @dataclasses.dataclass
 class _Running:
-    """An episode that was fed and has not ended. strip: where a record was asked for."""
+    """An episode that was fed and has not ended. strip: where a record was asked for, once its start is known."""
 
     episode: Episode
-    strip: Strip | None
+    strip: Strip | None = None
     pieces: Pieces = dataclasses.field(default_factory=Pieces)
+
+
+def deal(waiting: np.ndarray, share: int, number: int) -> np.ndarray:
+    """How many of ``number`` episodes each device gets: one after the other to whom has fewest waiting [d], at most ``share`` each, and as
+    long as its ring has room. They may add up to fewer."""
+    dealt = np.zeros(len(waiting), np.int64)
+    for _ in range(number):
+        after = np.where((dealt < share) & (waiting + dealt < RING * share), waiting + dealt, np.iinfo(np.int64).max)
+        first = int(after.argmin())
+        if after[first] == np.iinfo(np.int64).max:
+            break
+        dealt[first] += 1
+    return dealt
 
 
 class _Feeder:
@@ -218,40 +235,72 @@ class _Feeder:
         self.devices = 1 if sim.mesh is None else sim.mesh.shape[DATA]
         self.fed = np.zeros(self.devices, np.int64)
         self.running: dict[tuple[int, int], _Running] = {}
+        self._next: list[Episode] = []
+        self._starts: list[tuple[WorldView, dict[int, _Running]]] = []
 
-    def rows(self) -> tuple[_Rows, np.ndarray] | None:
-        """The next W episodes, settled, dealt out to the devices in turn, and how many each device gets; None when there are none."""
-        sim, n = self._sim, self.devices
-        got = list(itertools.islice(self._episodes, sim.worlds))
-        if not got:
+    def ahead(self) -> None:
+        """Ask for the next W episodes and build their scenes: all of ``rows`` that needs no device."""
+        more = list(itertools.islice(self._episodes, self._sim.worlds - len(self._next)))
+        self._sim.prepare(more)
+        self._next += more
+
+    def rows(self, taken: np.ndarray) -> tuple[_Rows, np.ndarray] | None:
+        """The next episodes, settled, at most W, and how many each device gets; None where the rings are full enough or there are no more.
+
+        taken: [d] that each device's worlds took of those that were fed.
+        """
+        sim, waiting = self._sim, self.fed - taken
+        if waiting.sum() > (RING - 1) * sim.worlds:
             return None
-        share = sim.worlds // n
-        dealt = [got[d::n] for d in range(n)]
-        counts = np.array([len(d) for d in dealt], np.int32)
-        filled = [e for own in dealt for e in (*own, *[got[0]] * (share - len(own)))]
+        self.ahead()
+        if not self._next:
+            return None
+        share = sim.worlds // self.devices
+        counts = deal(waiting, share, len(self._next))
+        dealt = [self._next[first : first + n] for first, n in zip(np.cumsum(counts) - counts, counts, strict=True)]
+        filled = [e for own in dealt for e in (*own, *[self._next[0]] * (share - len(own)))]
+        self._next = self._next[counts.sum() :]
         batch = sim.compile(filled)
         state = sim.reset(batch)
         rows = self._as_rows(batch, state, filled)
-        view = jax.device_get(state.view) if self._record else None
+        begun = {}
         for d, own in enumerate(dealt):
             for i, episode in enumerate(own):
-                strip = None if view is None else Strip(view, d * share + i)
-                self.running[d, int(self.fed[d]) + i] = _Running(episode, strip)
+                begun[d * share + i] = self.running[d, int(self.fed[d]) + i] = _Running(episode)
+        if self._record:
+            self._starts.append((state.view, begun))
         self.fed += counts
-        return rows, counts
+        return rows, counts.astype(np.int32)
+
+    def begin_strips(self) -> None:
+        """Fetch what the views showed at the starts of recorded episodes; waits for them."""
+        for view, begun in self._starts:
+            host = jax.device_get(view)
+            for row, running in begun.items():
+                running.strip = Strip(host, row)
+        self._starts = []
 
     def _as_rows(self, batch: SceneBatch, state: SimState, filled: Sequence[Episode]) -> _Rows:
         text, instruction = embedded_words(filled, self._catalogue, self._embed)
-        prefix = np.zeros((len(filled), PREFIX_STEPS, ACTION_DIM), np.float32)
-        for row, episode in zip(prefix, filled, strict=True):
-            if episode.prefix is not None:
-                if len(episode.prefix) > PREFIX_STEPS:
-                    raise ValueError(f"a prefix of {len(episode.prefix)} control steps; rollouts on the device take up to {PREFIX_STEPS}")
-                row[: len(episode.prefix)] = episode.prefix
+        prefix = np.stack([self._prefix(episode) for episode in filled])
         given = np.array([whole_chunks(e, self._executed) for e in filled], np.uint32)
         pair = np.array([e.key for e in filled], np.uint32)
         host = jax.device_put((text, instruction, pair, prefix, given), self._sim.by_world)
         return _Rows(batch.models, batch.table, batch.horizon, *host, view=state.view, physics=saved(state.physics), health=state.health)
+
+    def _prefix(self, episode: Episode) -> np.ndarray:
+        """Its prefix in the room of a row, zeros behind; what lies beyond the horizon is never carried out."""
+        room = math.ceil(self._sim.prefix_steps / self._executed) * self._executed
+        row = np.zeros((room, ACTION_DIM), np.float32)
+        if episode.prefix is not None:
+            steps = min(whole_chunks(episode, self._executed), math.ceil(episode.horizon / self._executed)) * self._executed
+            if steps > room:
+                raise ValueError(
+                    f"a prefix of {len(episode.prefix)} control steps, and this simulator was made with prefix_steps = "
+                    f"{self._sim.prefix_steps}: give it the longest horizon of its episodes"
+                )
+            row[:steps] = episode.prefix[:steps]
+        return row
 
 
 def scan_rollout(
@@ -265,10 +314,12 @@ def scan_rollout(
     timings: Timings | None = None,
     record: bool = False,
 ) -> Iterator[Result]:
-    """Arguments and results as rollouts.rollout, which calls this where it can; ``timings`` has the device's time as physics.
+    """Arguments and results as rollouts.rollout, which calls this where it can; ``timings`` has the wait for the device as physics.
+
+    An iterable hears of a call's results while the next one runs.
 
     Raises:
-      ValueError: an episode's prefix is longer than PREFIX_STEPS.
+      ValueError: an episode has a prefix, and the simulator no room for it (``prefix_steps``).
     """
     clock = timings or Timings()
     begun = time.perf_counter()
@@ -276,45 +327,69 @@ def scan_rollout(
     advance, feed = _programs(static)
     feeder = _Feeder(sim, catalogue, episodes, embed, executed, record)
     params, key = jax.device_put((policy_fn.params, key), sim.everywhere)
-    worlds = ring = None
-    taken, share = np.zeros(feeder.devices, np.int64), sim.worlds // feeder.devices
+    worlds = ring = heard = None
+    taken, open_ = np.zeros(feeder.devices, np.int64), 0
     while True:
         start = time.perf_counter()
         # asked again before every call: the iterable may have more after what it just heard
-        while (feeder.fed - taken).max() <= (_RING - 1) * share and (wave := feeder.rows()) is not None:
+        while (wave := feeder.rows(taken)) is not None:
             rows, counts = wave
             if worlds is None or ring is None:
                 worlds, ring = _empty(sim, rows, feeder.devices)
             ring = feed(ring, rows, jax.device_put(counts, sim.by_world))
-        clock.refill_s += time.perf_counter() - start
-        clock.total_s = time.perf_counter() - begun
-        if not feeder.running:
+            open_ += int(counts.sum())
+        steps = None
+        if open_:
+            assert worlds is not None and ring is not None
+            worlds, ring, steps = advance(sim.fixed, params, key, worlds, ring)
+        # from here on the device works, and the host tells what the call before gave and builds the scenes of the wave after
+        if heard is not None:
+            yield from _finished(feeder, heard, executed)
+        elif steps is None:
             return
-        assert worlds is not None and ring is not None
-        start = time.perf_counter()
-        worlds, ring, steps = advance(sim.fixed, params, key, worlds, ring)
-        if not record:
-            steps = dataclasses.replace(steps, trace=dataclasses.replace(steps.trace, moving=None))
-        steps, taken = jax.device_get((steps, ring.taken))
-        clock.physics_s += time.perf_counter() - start
-        start = time.perf_counter()
-        yield from _finished(feeder, steps, executed)
+        if steps is not None:
+            feeder.ahead()
         clock.refill_s += time.perf_counter() - start
+        start = time.perf_counter()
+        if steps is None or ring is None:
+            heard = None
+        else:
+            if not record:
+                steps = dataclasses.replace(steps, trace=dataclasses.replace(steps.trace, moving=None))
+            heard, taken = jax.device_get((steps, ring.taken))
+            feeder.begin_strips()
+            open_ -= int(heard.ended.sum())
+        clock.physics_s += time.perf_counter() - start
         clock.total_s = time.perf_counter() - begun
 
 
 def build(
     sim: ScanSimulator, catalogue: Catalogue, episode: Episode, policy_fn: InScan, embed: EmbedFn, executed: int, key: Array, report: Report
 ) -> None:
-    """Build every executable that ``scan_rollout`` with these arguments runs, ahead of it; ``report`` hears what each took."""
+    """Build every executable that ``scan_rollout`` with these arguments runs, ahead of it; ``report`` hears what each took, beside what
+    ``expected_size`` told."""
     sim.build(episode, report)
     advance, feed = _programs(_Static(sim.chunk_fn(), policy_fn.decide, executed, sim.mesh))
     feeder = _Feeder(sim, catalogue, [episode], embed, executed, record=False)
-    wave = feeder.rows()
+    wave = feeder.rows(np.zeros(feeder.devices, np.int64))
     assert wave is not None
     worlds, ring = _empty(sim, wave[0], feeder.devices)
     feed.build(ring, wave[0], jax.device_put(wave[1], sim.by_world), report=report)
-    advance.build(sim.fixed, *jax.device_put((policy_fn.params, key), sim.everywhere), worlds, ring, report=report)
+    size, share = expected_size(sim, episode, policy_fn, embed), sim.worlds // feeder.devices
+    held = size.held_bytes(share) + bytes_of((sim.fixed, policy_fn.params))
+    expected = Memory(held, size.given_bytes(share), size.working_bytes(share))
+    args = (sim.fixed, *jax.device_put((policy_fn.params, key), sim.everywhere), worlds, ring)
+    advance.build(*args, report=report, expected=expected)
+
+
+def expected_size(sim: ScanSimulator, episode: Episode, policy_fn: InScan, embed: EmbedFn) -> RolloutSize:
+    """What rollouts of episodes like ``episode`` take, told before anything is compiled."""
+    text_dim = embed(["object"]).shape[-1]
+    shapes = {name: (1, *shape) for name, shape in FIELD_SHAPES.items()} | {"text": (1, TOKENS, text_dim), "instruction": (1, text_dim)}
+    seen = [f.name for f in dataclasses.fields(Observation) if f.name != "pixels"]
+    obs = Observation(**{name: jax.ShapeDtypeStruct(shapes[name], bool if name == "present" else jnp.float32) for name in seen})
+    chunk = jax.eval_shape(policy_fn.decide, policy_fn.params, obs, jax.random.split(jax.random.key(0), 1))
+    return size_of_rollouts(sim, episode, text_dim, chunk.shape[1])
 
 
 def _empty(sim: ScanSimulator, rows: _Rows, devices: int) -> tuple[_Worlds, _Ring]:
@@ -328,7 +403,7 @@ def _empty(sim: ScanSimulator, rows: _Rows, devices: int) -> tuple[_Worlds, _Rin
     parts = jax.device_put((none, none, none - 1, none.astype(np.uint32)), sim.by_world)
     state = SimState(jax.tree.map(jnp.copy, sim.blank), jax.tree.map(jnp.copy, blank.view), parts[0], parts[1])
     count = jax.device_put((np.zeros(devices, np.int32), np.zeros(devices, np.int32)), sim.by_world)
-    return _Worlds(blank, state, parts[2], parts[3]), _Ring(zeros(_RING), *count)
+    return _Worlds(blank, state, parts[2], parts[3]), _Ring(zeros(RING), *count)
 
 
 def _finished(feeder: _Feeder, steps: _Step, executed: int) -> Iterator[Result]:

@@ -38,6 +38,11 @@ def cause_in_words(factor: str, cause: str) -> str:
     return _SENTENCES.get(canonical(cause), cause)
 
 
+def difficulty_in_words(factor: str, phase: str, cause: str) -> str:
+    """ "SPATIAL, grasp, smaller gap of the target to its nearest neighbour": what a mode is about, on a line of the terminal."""
+    return f"{factor}, {phase}, {cause_in_words(factor, cause)}"
+
+
 def margin_in_words(name: str, value: float, step: int, threshold: float, unit: str) -> str:
     """What a phase measures: "gripper to target 0.041 m at best, at step 54; 0.03 m is asked for"."""
     unit = "" if unit == "share" else f" {unit}"

@@ -15,6 +15,7 @@ from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.loop import doctor_model
 from coda_jax.loop.finding import NOTE, OK, PROBLEM, Finding
+from coda_jax.programs import confine
 from coda_jax.programs.errors import ErrorKind, ProgramError
 from coda_jax.programs.limits import Limits
 from coda_jax.programs.sandbox import Sandbox
@@ -121,6 +122,30 @@ def sandbox(config: settings.Config) -> Finding:
     return Finding("sandbox", OK, f"computes, refuses files, ends an endless loop ({time.monotonic() - began:.1f} s)")
 
 
+def sandbox_layers(config: settings.Config) -> Finding:
+    """What the operating system takes from the sandbox's worker, tried from inside and seen from outside."""
+    name = "confinement"
+    try:
+        with Sandbox(settings.build(Limits, config.sandbox)) as box:
+            outside = box.confined()
+            without = box.layers_left_out
+    except (OSError, RuntimeError) as error:
+        return Finding(name, NOTE, f"unknown: {error}")
+    measured = confine.measure(without) if outside else None
+    if measured is None:
+        return Finding(name, NOTE, "the worker runs with the interpreter's and the resource limits alone: there are no further layers here")
+    in_force = [layer for layer in measured.layers if outside.get(layer, True)]
+    missing = [f"{layer} ({measured.missing.get(layer, 'not seen in the worker')})" for layer in confine.LAYERS if layer not in in_force]
+    text = f"{', '.join(in_force)}; refused inside: {', '.join(what for what, error in measured.refused.items() if error)}"
+    if measured.escapes:
+        text += f"; possible inside: {', '.join(measured.escapes)}"
+    if missing:
+        return Finding(
+            name, NOTE, f"{text}; missing: {', '.join(missing)}", "nothing has to be done; docs/sandbox.md tells what each is for"
+        )
+    return Finding(name, OK, text)
+
+
 def text_encoder() -> Finding:
     from coda_jax.learning.encoders import minilm
 
@@ -188,8 +213,8 @@ def optional() -> list[Finding]:
 def run(config: settings.Config, workdir: Path) -> bool:
     """Print the findings; True if none of them stops a run."""
     checks: list[Callable[[], Finding]] = [
-        python, packages, devices, xla, physics, graphics, lambda: sandbox(config), text_encoder, caches, lambda: disk(workdir), memory,
-        lambda: doctor_model.language_model(config),
+        python, packages, devices, xla, physics, graphics, lambda: sandbox(config), lambda: sandbox_layers(config),
+        text_encoder, caches, lambda: disk(workdir), memory, lambda: doctor_model.language_model(config),
     ]  # fmt: skip
     findings = [check() for check in checks] + optional()
     for finding in findings:

@@ -13,6 +13,8 @@ import numpy as np
 from jax.sharding import AxisType, Mesh
 
 from coda_jax import runtime
+from coda_jax.evaluation.scan_size import size_of_rollouts
+from coda_jax.learning.encoders.minilm import TEXT_DIM
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.generate import sample_spec
 from coda_jax.sim import mjx_model
@@ -35,6 +37,11 @@ def devices_mesh() -> Mesh | None:
     """All devices of this process on one axis; None where there is one."""
     n = jax.local_device_count()
     return jax.make_mesh((n,), (DATA,), axis_types=(AxisType.Auto,), devices=jax.local_devices()) if n > 1 else None
+
+
+def most_worlds() -> int:
+    """The largest number that ``worlds_for`` may choose by itself on this machine."""
+    return jax.local_device_count() * (ON_CPU if jax.default_backend() == "cpu" else CANDIDATES[-1])
 
 
 def worlds_for(asked: int, catalogue: Catalogue, bucket: Bucket, chunk: int, mesh: Mesh | None, names: Sequence[str], impl: str) -> int:
@@ -90,7 +97,7 @@ def _rate(catalogue: Catalogue, bucket: Bucket, worlds: int, chunk: int, mesh: M
 
     sim = MjxSimulator(catalogue, bucket, worlds, chunk, mesh, impl)  # its first arrays are small beside what a step takes
     limit = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
-    peak = sim.size(episode).peak_bytes(worlds) / (1 if mesh is None else mesh.shape[DATA])
+    peak = size_of_rollouts(sim, episode, TEXT_DIM, chunk).peak_bytes(worlds) / (1 if mesh is None else mesh.shape[DATA])
     if limit is not None and peak > _MEMORY_SHARE * limit:
         raise MemoryError(f"{worlds} worlds of bucket {bucket.name} take about {peak / 1e9:.1f} GB of {limit / 1e9:.1f} GB")
     try:

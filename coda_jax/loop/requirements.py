@@ -12,7 +12,7 @@ import jax
 from coda_jax import config as settings
 from coda_jax.learning.dataset import MIN_ROWS, capacity_for
 from coda_jax.learning.pictures import BLOCK
-from coda_jax.loop import evaluation, improvement, parts
+from coda_jax.loop import evaluation, improvement, mjx_worlds, parts, pictures
 from coda_jax.loop.round_budget import episodes_of_a_round
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
@@ -23,6 +23,7 @@ ROW_BYTES = 500  # of one control step of a demonstration
 RECORD_BYTES = 30e3  # of one recorded rollout on disk
 MOMENT_BYTES = 1.2e3  # of one control step of a recorded episode in memory
 _ROW_BYTES, _STEP_BYTES = 1_100, 4 * 7  # of a decision in the table, and of one control step of one of its candidates
+_COPIES, _DEPTH_BYTES = 3, 5  # of drawn pictures: by camera, joined, with the policy; of a pixel's depth and label from one camera
 _PROCESS_BYTES = 0.9e9  # libraries, text encoder, executables
 _WORLD_BYTES = 0.4e6  # of a native world
 _CELL_BYTES = 4 * 12  # of one channel of a cell in one layer: it is read beside its eight neighbours, forward and backward
@@ -49,6 +50,19 @@ def products_of_a_chunk(config: settings.Config) -> int:
 def picture_bytes(config: settings.Config, states: int) -> int:
     """Of so many states drawn by all cameras."""
     return states * len(OBSERVED) * config.pixels.height * config.pixels.width * 3
+
+
+def worlds_looked_at(config: settings.Config) -> int:
+    """Worlds of the evaluation's backend, whose eyes draw for a policy of pictures; the most that are tried where MJX chooses by itself."""
+    if parts.backend(config, evaluation_bucket(config)) == "native":
+        return config.sim.worlds
+    return config.sim.mjx_worlds or mjx_worlds.most_worlds()
+
+
+def _drawing_bytes(config: settings.Config) -> int:
+    """Of the pictures drawn together at most: at a decision in all worlds, or of the demonstrations."""
+    states = max(worlds_looked_at(config), pictures.AT_ONCE)
+    return _COPIES * picture_bytes(config, states) + states * config.pixels.height * config.pixels.width * _DEPTH_BYTES
 
 
 def state_bytes(config: settings.Config) -> int:
@@ -86,7 +100,7 @@ def memory_bytes(config: settings.Config) -> float:
     if config.obs == "pixels":
         cells = picture_bytes(config, 1) // (3 * config.pixels.patch**2)
         batch += config.clone.batch * cells * config.pixels.channels * _CELL_BYTES * (1 + config.pixels.layers)
-        batch += picture_bytes(config, BLOCK * config.clone.batch) + picture_bytes(config, config.sim.worlds)
+        batch += picture_bytes(config, BLOCK * config.clone.batch) + _drawing_bytes(config)
     learning = _learning_bytes(config) if parts.learns(config) else 0.0
     return _PROCESS_BYTES + rows * ROW_BYTES + 2 * state_bytes(config) + batch + config.sim.worlds * _WORLD_BYTES + learning
 
@@ -107,7 +121,9 @@ def _require_memory(config: settings.Config) -> None:
     if have is not None and need > have:
         raise InputError(
             f"these settings need about {need / 1e9:.1f} GB of memory, this machine has {have / 1e9:.1f} GB; lower demos.count, horizon, "
-            "policy.width, clone.batch or sim.worlds" + (", experience.rows or experience.episodes" if parts.learns(config) else "")
+            "policy.width, clone.batch or sim.worlds"
+            + (", pixels.height, pixels.width or sim.mjx_worlds" if config.obs == "pixels" else "")
+            + (", experience.rows or experience.episodes" if parts.learns(config) else "")
         )
 
 

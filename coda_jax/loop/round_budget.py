@@ -16,6 +16,9 @@ def round_rollouts(config: settings.Config) -> dict[str, int]:
     if STRATEGIES[config.strategy].diagnoses:
         counts["diagnose"] = 5 * config.diagnose.failures * config.diagnose.rerollouts
         counts["search"] = engine.modes * len(engine.levels) * engine.scenes * engine.rollouts
+        if settings.agent_kind(config, "engine") == "llm" and config.agents.llm.tools:
+            asking = config.agents.llm_engine
+            counts["try"] = engine.modes * asking.programs * asking.rollouts
         counts["control"] = 2 * control.modes * control.most_scenes * control.rollouts
     if STRATEGIES[config.strategy].proposes == "in_band":
         counts["choose"] = WAVES * rounds.bases * rounds.rollouts

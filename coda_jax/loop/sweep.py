@@ -162,21 +162,30 @@ def run(config: settings.Config, workdir: Path, against: Sequence[Path], dry_run
             path.parent.mkdir(exist_ok=True)
             _measure(config, scenes, policies, missing, path, total, bucket)
             have = {cell.key: cell for cell in read_cells(path)}
-        shown = {  # a run may have been renamed since
-            suite: [dataclasses.replace(have[key], run=policies[cell.policy].run) for key, cell in keys.items()]
-            for suite, keys in wanted.items()
-        }
-        _show(workdir, shown, config)
+        newest = [one for one in policies if one.folder == workdir][-1]
+        shown = {suite: _of_every_checkpoint(config, suite, specs, policies, bucket, have) for suite, specs in scenes.items()}
+        _show(workdir, shown, config, newest)
 
 
 def _wanted(config: settings.Config, suite: str, specs: Sequence[SceneSpec], policies: Sequence[Kept], bucket: Bucket) -> dict[tuple, Cell]:
-    """Every cell of a suite by the key of its result; checkpoints that hold the same are one."""
+    """Every cell of a suite by the key of its result; checkpoints that hold the same are measured once, as the first of them."""
+    told, found = conditions(config, suite, specs, bucket), {}
+    for number, one in enumerate(policies):
+        for temperature in map(float, config.sweep.temperatures):
+            found.setdefault((one.sha256, suite, temperature, told), Cell(number, temperature))
+    return found
+
+
+def _of_every_checkpoint(
+    config: settings.Config, suite: str, specs: Sequence[SceneSpec], policies: Sequence[Kept], bucket: Bucket, have: dict[tuple, CellResult]
+) -> list[CellResult]:
+    """Cells of a suite, one checkpoint after the other under the names that they have now, those that hold the same too."""
     told = conditions(config, suite, specs, bucket)
-    return {
-        (one.sha256, suite, float(temperature), told): Cell(number, float(temperature))
-        for number, one in enumerate(policies)
+    return [
+        dataclasses.replace(have[one.sha256, suite, float(temperature), told], run=one.run, step=one.step)
+        for one in policies
         for temperature in config.sweep.temperatures
-    }
+    ]
 
 
 def _measure(
@@ -242,20 +251,25 @@ def best_of(cells: Sequence[CellResult]) -> CellResult:
     return max(cells, key=lambda c: c.k / c.n)
 
 
-def _show(workdir: Path, suites: dict[str, list[CellResult]], config: settings.Config) -> None:
+def usual_of(cells: Sequence[CellResult], newest: Kept) -> CellResult:
+    """The cell of the checkpoint ``newest`` at temperature 1, or at the last one where that was not swept."""
+    own = [c for c in cells if (c.run, c.step) == (newest.run, newest.step)]
+    return next((c for c in own if c.temperature == 1.0), own[-1])
+
+
+def _show(workdir: Path, suites: dict[str, list[CellResult]], config: settings.Config, newest: Kept) -> None:
     temperatures = [float(t) for t in config.sweep.temperatures]
     for suite, cells in suites.items():
         rows = []
-        for policy in dict.fromkeys((c.policy, c.sha256) for c in cells):
-            own = {c.temperature: c for c in cells if (c.policy, c.sha256) == policy}
-            rows.append((policy[0], *(_text(own[t]) for t in temperatures)))
+        for policy in dict.fromkeys(c.policy for c in cells):
+            own = {c.temperature: c for c in cells if c.policy == policy}
+            rows.append((policy, *(_text(own[t]) for t in temperatures)))
         header = ("policy", *(f"temperature {t:g}" for t in temperatures))
         print_table(header, rows, f"{suite}, {config.evaluate.split} split: success with 95 % interval", texts=1)
     best = {suite: best_of(cells) for suite, cells in suites.items()}
     for suite, cell in best.items():
-        newest = suites[suite][-len(temperatures) :]
         text = f"best of {suite}: {cell.policy} at temperature {cell.temperature:g}, {_text(cell)}"
-        usual = next((c for c in newest if c.temperature == 1.0), newest[-1])
+        usual = usual_of(suites[suite], newest)
         if usual.key != cell.key:
             d = difference(cell, usual)
             text += (

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from coda_jax import config as settings
 from coda_jax.evaluation.rollouts import rollout
-from coda_jax.evaluation.scan_rollouts import InScan, ScanSimulator, build
+from coda_jax.evaluation.scan_rollouts import InScan, ScanSimulator, build, expected_size
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning import clone
 from coda_jax.learning.pictures import blank
@@ -80,8 +80,11 @@ def rehearse_rollouts(config, params, run: Run) -> None:
             guide = guides.made(config, mode, critic.start(config, params).critic.params, potentials.InUse({}, {}))
         simulator, policy_fn = evaluation.acting(policy, params, sim, run.everything, guide)
         if isinstance(simulator, ScanSimulator) and isinstance(policy_fn, InScan):
-            print(simulator.size(episodes[0]).line(simulator.worlds), file=sys.stderr)
             embed, executed = run.encoder.encode, config.evaluate.executed
+            for size in (simulator.size(episodes[0]), expected_size(simulator, episodes[0], policy_fn, embed)):
+                print(size.line(simulator.worlds), file=sys.stderr)
             build(simulator, run.everything, episodes[0], policy_fn, embed, executed, key, lambda b: print(b.line(), file=sys.stderr))
+        else:
+            episodes = [episodes[0]] * (simulator.worlds + 1)  # the last one refills a world, by an executable of its own on MJX
         for _ in rollout(simulator, run.everything, episodes, policy_fn, run.encoder.encode, config.evaluate.executed, key):
             pass

@@ -7,6 +7,7 @@ import re
 
 MAX_MESSAGE = 400
 MAX_QUOTE = 48
+MAX_WORDS = 2  # of a quote: names are shown whole, sentences are not
 
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]+")
 _NOT_A_QUOTE = re.compile(r"[^A-Za-z0-9_ .,+\-*/()\[\]=']+")
@@ -61,8 +62,11 @@ def one_line(text: str, limit: int) -> str:
 
 
 def quote(value: object, limit: int = MAX_QUOTE) -> str:
-    """A value that a program supplied, for use inside a message: bounded, one line, no markup characters."""
+    """A value that a program supplied, for use inside a message: bounded, one line, no markup characters, of a sentence two words."""
     text = value if isinstance(value, str) else repr(value) if isinstance(value, (bool, int, float)) else type(value).__name__
     text = _NOT_A_QUOTE.sub("?", text[: 4 * limit])
+    words = text.split(" ", MAX_WORDS)
+    if len(words) > MAX_WORDS:
+        text = " ".join(words[:MAX_WORDS]) + " ..."
     shown = text if len(text) <= limit else text[: limit - 3] + "..."
     return f"'{shown}'" if isinstance(value, str) else shown

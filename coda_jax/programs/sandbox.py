@@ -2,22 +2,26 @@
 
 The interpreter is pydantic-monty: a Python subset without files, processes, network or host objects. A program gets no host function and
 no host value; its value leaves the worker as JSON text and is read as a stranger's bytes. Three layers hold each limit: the interpreter's
-own, resource limits of the worker process, and the parent's deadline, which kills the worker.
+own, resource limits of the worker process, and the parent's deadline, which kills the worker. What else the operating system takes from the
+worker is in confine.py; what an author is told of errors in explain.py.
 """
 
 from __future__ import annotations
 
 import atexit
+import concurrent.futures
 import contextlib
 import datetime
 import os
-import re
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pydantic_monty
 
-from coda_jax.programs.errors import ErrorKind, ProgramError, one_line
+from coda_jax.programs import confine
+from coda_jax.programs.errors import ErrorKind, ProgramError
+from coda_jax.programs.explain import Task, explained
 from coda_jax.programs.limits import Limits, check_text
 from coda_jax.programs.plain import Plain, parse_reply
 
@@ -37,18 +41,18 @@ _OS_POLICY: Any = {
     "process_time": "zero",
     "random_start": {"seed": 0},
 }
-MAX_SAID = 240  # characters of the interpreter's message, which may hold text of the program
-_MARKUP = re.compile(r"[<>{}\"\\|&$#@~^]+")
-_SDK, _PROGRAM = "<python-input-0>", "<python-input-1>"  # the interpreter's names for the first and second text of a session
 _NO_VALUE = "\nNone\n"  # the value of the last expression need not travel
 _READ = "import json as _json\n_text = _json.dumps(result)\n_text if len(_text) <= {limit} else len(_text)\n"
-
-_INTERNALS = ("__", "environ", "'globals'", "'locals'", "'vars'", "'compile'", "'open'", "'breakpoint'", "'input'")
-_NO_HELP = "a program only computes, without files, processes, network, environment or interpreter internals; use the verbs"
 
 # The interpreter's client runs threads that a fork does not copy: a forked child of a process that used it would hang in it.
 _first_user: int | None = None
 _inherited: list[Any] = []  # pools of a parent process, kept alive in a forked child: collecting them would end the parent's workers
+
+
+_START_S = 20.0  # a worker starts in some 0.1 s, longer on a busy machine
+
+# (layers left out, executable) of the workers of this process: the most confined with which one runs here.
+_settled: tuple[str, str | None] | None = None
 
 
 class _OutputLimit(Exception):
@@ -60,12 +64,15 @@ class Sandbox:
 
     Args:
       limits: see Limits.
+      workers: programs that can run at the same time, each in a process of its own; more threads than that wait for one another.
 
     Use as a context manager, or call ``close``; at the end of the process it closes itself.
     """
 
-    def __init__(self, limits: Limits):
-        self.limits = limits
+    def __init__(self, limits: Limits, workers: int = 1):
+        if workers < 1:
+            raise ValueError(f"{workers} workers: give at least 1")
+        self.limits, self.workers = limits, workers
         self._pool: Any = None
         self._owner = 0
         self._lock = threading.Lock()
@@ -106,7 +113,9 @@ class Sandbox:
         printed = _Printed(self.limits.output_chars)
         loaded = False
         try:
-            with self._session() as session:
+            with contextlib.ExitStack() as stack:
+                session = self._session()
+                stack.push(session)
                 _confine(session.worker_pid, self.limits.memory_bytes)
                 session.feed_run(sdk_source + _NO_VALUE, print_callback=printed)
                 loaded = True
@@ -120,43 +129,115 @@ class Sandbox:
             stalled = isinstance(error, pydantic_monty.MontyRuntimeError) and isinstance(error.exception(), TimeoutError)
             if not loaded and not stalled and not isinstance(error, pydantic_monty.MontyCrashedError):
                 raise
-            raise _explain(error, printed, self.limits, text.count("\n") + 1, ending, invalid) from None
+            task = Task(text, sdk_source, ending, invalid)
+            raise explained(error, printed.over or isinstance(error, _OutputLimit), self.limits, task) from None
         return parse_reply(reply, self.limits.reply_chars)
 
+    def evaluate_many(self, tasks: Sequence[Task]) -> list[Plain | ProgramError]:
+        """What ``evaluate`` returns or raises as ProgramError for each task, in their order; as many run at a time as there are workers."""
+
+        def outcome(task: Task) -> Plain | ProgramError:
+            try:
+                return self.evaluate(task.text, task.sdk_source, task.ending, task.invalid)
+            except ProgramError as error:
+                return error
+
+        with concurrent.futures.ThreadPoolExecutor(self.workers) as threads:
+            return list(threads.map(outcome, tasks))
+
+    @property
+    def layers_left_out(self) -> str:
+        """Of the workers of this process, once one has started: those with which none ran here, separated by commas."""
+        return _settled[0] if _settled else ",".join(confine.LAYERS)
+
+    def confined(self) -> dict[str, bool]:
+        """Layers that the system shows to be in force in a worker, or not; empty where it shows nothing.
+
+        Raises:
+          RuntimeError: no worker starts.
+        """
+        with contextlib.ExitStack() as stack:
+            session = self._session()
+            stack.push(session)
+            return confine.seen_from_outside(session.worker_pid) if session.worker_pid else {}
+
     def _session(self) -> Any:
+        """A session with a worker of its own, already entered.
+
+        Raises:
+          RuntimeError: no worker starts, or this process was forked from one with a sandbox.
+        """
         global _first_user
-        with self._lock:
-            _first_user = _first_user or os.getpid()
-            if _first_user != os.getpid():
-                raise RuntimeError(
-                    "this process was forked after its parent had used a sandbox, whose threads did not come along: "
-                    "start processes with multiprocessing.get_context('spawn')"
-                )
-            if self._pool is None:
-                wait_s = self.limits.time_s + self.limits.grace_s
-                self._pool = pydantic_monty.Monty(
-                    min_processes=1,
-                    max_processes=1,
-                    checkout_timeout=60.0 + 10 * wait_s,
-                    request_timeout=wait_s,
-                    max_checkouts_per_worker=CHECKOUTS_PER_WORKER,
-                    feed_duration_limit_grace=self.limits.grace_s,
-                ).__enter__()
-                self._owner = os.getpid()
-                atexit.register(self.close)
-            pool = self._pool
-        return pool.checkout(
-            script_name="program",
-            limits={
-                "max_feed_duration_secs": self.limits.time_s,
-                "max_memory": self.limits.memory_bytes,
-                "max_recursion_depth": self.limits.recursion,
-                "max_suspensions": 16,
-                "max_total_sleep_secs": 0.0,
-            },
-            os_policy=_OS_POLICY,
-            assert_message_annotations=False,
+        failed: Exception | None = None
+        for last in (False, True):
+            if last:
+                confine.renew()
+            with self._lock:
+                _first_user = _first_user or os.getpid()
+                if _first_user != os.getpid():
+                    raise RuntimeError(
+                        "this process was forked after its parent had used a sandbox, whose threads did not come along: "
+                        "start processes with multiprocessing.get_context('spawn')"
+                    )
+                try:
+                    if self._pool is None:
+                        self._pool, self._owner = _opened(self.limits, self.workers), os.getpid()
+                        atexit.register(self.close)
+                    pool = self._pool
+                except (RuntimeError, OSError) as error:
+                    failed = error
+                    continue
+            try:
+                return _checkout(pool, self.limits).__enter__()
+            except (pydantic_monty.MontyCrashedError, RuntimeError, OSError) as error:  # it has not seen the program
+                failed = error
+        raise RuntimeError(f"the sandbox's worker does not start ({failed}): run --mode=doctor") from failed
+
+
+def _opened(limits: Limits, workers: int) -> Any:
+    """A pool of workers as confined as this machine lets them run, which the first of a process finds out."""
+    global _settled
+    for without, path in [_settled] if _settled else confine.launchers():
+        wait_s = limits.time_s + limits.grace_s
+        pool = pydantic_monty.Monty(
+            binary_path=path,
+            min_processes=1,
+            max_processes=workers,
+            checkout_timeout=60.0 + 10 * wait_s,
+            request_timeout=wait_s + _START_S,
+            max_checkouts_per_worker=CHECKOUTS_PER_WORKER,
+            feed_duration_limit_grace=limits.grace_s,
         )
+        if _settled or path is None:
+            return pool.__enter__()
+        try:
+            pool.__enter__()
+        except (RuntimeError, OSError):  # the file cannot be started
+            continue
+        try:
+            with _checkout(pool, limits) as session:
+                session.feed_run("1" + _NO_VALUE)
+        except (pydantic_monty.MontyError, RuntimeError, OSError):
+            pool.__exit__(None, None, None)
+            continue
+        _settled = without, path
+        return pool
+    raise AssertionError("the last of the launchers is none")
+
+
+def _checkout(pool: Any, limits: Limits) -> Any:
+    return pool.checkout(
+        script_name="program",
+        limits={
+            "max_feed_duration_secs": limits.time_s,
+            "max_memory": limits.memory_bytes,
+            "max_recursion_depth": limits.recursion,
+            "max_suspensions": 16,
+            "max_total_sleep_secs": 0.0,
+        },
+        os_policy=_OS_POLICY,
+        assert_message_annotations=False,
+    )
 
 
 class _Printed:
@@ -189,45 +270,3 @@ def _confine(pid: int | None, memory_bytes: int) -> None:
     with contextlib.suppress(OSError, ValueError):  # the worker may have just died, which the next call reports
         for which, value in limits.items():
             resource.prlimit(pid, which, (value, value))
-
-
-def _explain(error: Exception, printed: _Printed, limits: Limits, lines: int, ending: str, invalid: ErrorKind) -> ProgramError:
-    """The program error that stands for what came out of the worker; ``lines``: how many the program has."""
-    if printed.over or isinstance(error, _OutputLimit):
-        return ProgramError(ErrorKind.LIMIT_OUTPUT, f"printed more than {limits.output_chars} characters: remove print(), it is never read")
-    if isinstance(error, pydantic_monty.MontyCrashedError):
-        if error.timed_out:
-            return _out_of_time(limits)
-        return ProgramError(ErrorKind.CRASHED, "the program's worker process died: write it simpler, without deep nesting or large values")
-    if not isinstance(error, (pydantic_monty.MontySyntaxError, pydantic_monty.MontyRuntimeError)):
-        return ProgramError(ErrorKind.NOT_DATA, f"the program did not end with plain data ({type(error).__name__}): {_NO_HELP}")
-
-    inner, frames = error.exception(), error.traceback()
-    line = next((min(f.line, lines) for f in reversed(frames) if f.filename == _PROGRAM), None)
-    said = one_line(_MARKUP.sub("?", error.display("msg")[:1000]), MAX_SAID)
-    if isinstance(error, pydantic_monty.MontySyntaxError):
-        return ProgramError(ErrorKind.SYNTAX, f"{said}: correct the text; programs are a subset of Python", line)
-    if isinstance(inner, NotImplementedError) and "syntax parser" in said:
-        what = said.split("support", 1)[-1].strip()
-        return ProgramError(ErrorKind.SYNTAX, f"no {what} in the Python subset of programs: use functions, loops and dicts", line)
-    if isinstance(inner, TimeoutError) and not frames:
-        return _out_of_time(limits)
-    if isinstance(inner, MemoryError):
-        what = f"needed more than {limits.memory_bytes >> 20} MiB of memory: build fewer or smaller values"
-        return ProgramError(ErrorKind.LIMIT_MEMORY, what, line)
-    if isinstance(inner, RecursionError):
-        return ProgramError(ErrorKind.LIMIT_RECURSION, f"calls or values nested more than {limits.recursion} deep: use a loop", line)
-    if frames and frames[-1].filename not in (_SDK, _PROGRAM):
-        if isinstance(inner, NameError):
-            return ProgramError(ErrorKind.NOT_DATA, f"result is missing: end the program with `{ending}`")
-        return ProgramError(ErrorKind.NOT_DATA, f"result is no plain data ({said}): use dicts, lists, strings and numbers")
-    if frames and frames[-1].filename == _SDK:
-        return ProgramError(invalid, said, line)
-    refused = isinstance(inner, (PermissionError, ImportError, OSError)) or "not supported in this environment" in said
-    if refused or (isinstance(inner, (NameError, AttributeError)) and any(word in said for word in _INTERNALS)):
-        return ProgramError(ErrorKind.FORBIDDEN, f"{one_line(said, 120)}: {_NO_HELP}", line)
-    return ProgramError(ErrorKind.RUNTIME, f"{type(inner).__name__}: {said}", line)
-
-
-def _out_of_time(limits: Limits) -> ProgramError:
-    return ProgramError(ErrorKind.LIMIT_TIME, f"ran longer than {limits.time_s:g} s: bound every loop, and compute less")

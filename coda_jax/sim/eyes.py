@@ -74,14 +74,14 @@ class Eyes(Watching):
 
     def compile(self, episodes: Sequence[Episode]) -> SceneBatch:
         batch = super().compile(episodes)
-        self._mask = np.array(batch.mask)
+        self._look_at(batch, range(len(episodes)), episodes)
         return batch
 
     def replace(
         self, batch: SceneBatch, state: SimState, worlds: Sequence[int], episodes: Sequence[Episode]
     ) -> tuple[SceneBatch, SimState]:
         batch, self._state = super().replace(batch, state, worlds, episodes)
-        self._mask = np.array(batch.mask)
+        self._look_at(batch, worlds, episodes)
         return batch, self._state
 
     def reset(self, batch: SceneBatch) -> SimState:
@@ -113,5 +113,13 @@ class Eyes(Watching):
         return native_qpos(self.bucket.articulated, np.asarray(physics.qpos))
 
     def _note(self, worlds: Sequence[int], episodes: Sequence[Episode]) -> None:
+        """Nothing: what there is to see comes with the batch."""
+
+    def _look_at(self, batch: SceneBatch, worlds: Sequence[int], episodes: Sequence[Episode]) -> None:
+        """Remember who begins: the native backend's own models; others simulate stand-ins, which are not what is drawn."""
+        self._mask = np.array(batch.mask)
+        if isinstance(batch.models, tuple):
+            self._scenes = list(batch.models)
+            return
         for world, episode in zip(worlds, episodes, strict=True):
             self._scenes[world] = compile_scene(episode.spec, self._catalogue, self.bucket, self._robot)

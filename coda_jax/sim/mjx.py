@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -20,6 +20,7 @@ from mujoco import mjx
 
 from coda_jax.programs import expressions
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import joint as joints
 from coda_jax.sim import mjx_buckets, mjx_model, mjx_pairs, mjx_warp
 from coda_jax.sim.bucket import Bucket
@@ -282,6 +283,7 @@ class MjxSimulator:
       catalogue: assets by id. bucket: of the scenes; the simulator's own is the declared one that takes them (mjx_buckets.py). worlds: W
         and chunk: e, both fixed per executable; resets use the executable of chunks. mesh: devices over whose axis "data" the worlds are
         spread; None for the first device alone. impl: jax, or NVIDIA's warp (mjx_warp.py), which needs the extra of that name.
+        prefix_steps: longest prefix that rollouts on the device (evaluation/scan_rollouts.py) have room for, control steps.
 
     Raises:
       SceneError: no declared bucket takes them.
@@ -289,8 +291,19 @@ class MjxSimulator:
       WarpMissingError: impl is warp, and it is not installed.
     """
 
-    def __init__(self, catalogue: Catalogue, bucket: Bucket, worlds: int, chunk: int, mesh: Mesh | None = None, impl: str = "jax") -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        bucket: Bucket,
+        worlds: int,
+        chunk: int,
+        mesh: Mesh | None = None,
+        impl: str = "jax",
+        prefix_steps: int = 0,
+    ) -> None:
         self.catalogue, self.bucket, self.worlds, self.chunk, self.mesh = catalogue, mjx_buckets.declared(bucket), worlds, chunk, mesh
+        self.prefix_steps = prefix_steps
+        self._kept: dict[int, tuple[SceneSpec, MjxScenes, Mapping[str, int]]] = {}
         if mesh is not None and worlds % mesh.shape[DATA]:
             raise ValueError(f"{worlds} worlds on {mesh.shape[DATA]} devices: take a multiple of {mesh.shape[DATA]} worlds")
         device = SingleDeviceSharding(jax.local_devices()[0])
@@ -335,27 +348,43 @@ class MjxSimulator:
 
     def _rows(self, episodes: Sequence[Episode]) -> tuple[MjxScenes, list[expressions.Table]]:
         """Host arrays of one row per episode; a scene is built once, however many episodes begin in it."""
-        built: dict[int, tuple] = {}
-        for episode in episodes:
-            if id(episode.spec) not in built:
-                scene, fields, qpos = mjx_model.scene_fields(episode.spec, self.catalogue, self.bucket)
-                if self.impl == "warp":
-                    fields = mjx_warp.fields_of(scene, fields)
-                constants = {
-                    "half_extent": scene.half_extent.astype(np.float32),
-                    "cavity_pos": scene.cavity_pos.astype(np.float32),
-                    "cavity_half": scene.cavity_half.astype(np.float32),
-                    "fixture_pos": scene.fixture_pos.astype(np.float32),
-                    "fixture_quat": scene.fixture_quat.astype(np.float32),
-                    "present": scene.present,
-                }
-                if self.bucket.articulated:
-                    joint = {name: np.asarray(v, bool if name == "hinge" else np.float32) for name, v in joints.frame(scene.joint).items()}
-                    constants |= {f"joint_{name}": v for name, v in joint.items()} | {"joint_high": np.float32(scene.joint.high)}
-                built[id(episode.spec)] = MjxScenes(fields, qpos, constants), scene.index
-        rows = [built[id(e.spec)] for e in episodes]
+        rows = [self._built(episode.spec) for episode in episodes]
         tables = {id(e): expressions.encode(e.predicates, index) for e, (_, index) in zip(episodes, rows, strict=True)}
         return jax.tree.map(lambda *leaves: np.stack(leaves), *[r for r, _ in rows]), [tables[id(e)] for e in episodes]
+
+    def _built(self, spec: SceneSpec) -> tuple[MjxScenes, Mapping[str, int]]:
+        """Host arrays of one scene and its objects' tokens; the last 2 W are kept."""
+        known = self._kept.pop(id(spec), None)
+        self._kept[id(spec)] = spec, *(known[1:] if known else self._scene(spec))  # with the spec, so that no other gets its id
+        if len(self._kept) > 2 * self.worlds:
+            del self._kept[next(iter(self._kept))]
+        return self._kept[id(spec)][1:]
+
+    def _scene(self, spec: SceneSpec) -> tuple[MjxScenes, Mapping[str, int]]:
+        scene, fields, qpos = mjx_model.scene_fields(spec, self.catalogue, self.bucket)
+        if self.impl == "warp":
+            fields = mjx_warp.fields_of(scene, fields)
+        constants = {
+            "half_extent": scene.half_extent.astype(np.float32),
+            "cavity_pos": scene.cavity_pos.astype(np.float32),
+            "cavity_half": scene.cavity_half.astype(np.float32),
+            "fixture_pos": scene.fixture_pos.astype(np.float32),
+            "fixture_quat": scene.fixture_quat.astype(np.float32),
+            "present": scene.present,
+        }
+        if self.bucket.articulated:
+            joint = {name: np.asarray(v, bool if name == "hinge" else np.float32) for name, v in joints.frame(scene.joint).items()}
+            constants |= {f"joint_{name}": v for name, v in joint.items()} | {"joint_high": np.float32(scene.joint.high)}
+        return MjxScenes(fields, qpos, constants), scene.index
+
+    def prepare(self, episodes: Sequence[Episode]) -> None:
+        """Build at most W scenes ahead of the ``compile`` or ``replace`` that takes them; nothing goes to the device.
+
+        Raises:
+          SceneError: the bucket cannot hold one.
+        """
+        for episode in episodes:
+            self._built(episode.spec)
 
     def build(self, episode: Episode, report: Report) -> SceneBatch:
         """Build the executable of chunks and resets ahead of the first; the batch of the episode comes back."""

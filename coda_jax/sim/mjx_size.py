@@ -39,7 +39,8 @@ class Size:
         )
 
 
-def _bytes(tree: Any) -> int:
+def bytes_of(tree: Any) -> int:
+    """Of all arrays of a tree."""
     return sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
@@ -50,4 +51,4 @@ def size_of(bucket: Bucket, data: Any, fields: dict[str, np.ndarray]) -> Size:
         contacts, rows = len(inside.contact__dist), int(inside.njmax)
     else:
         contacts, rows = int(inside.contact.dist.shape[-1]), int(inside.efc_J.shape[-2])
-    return Size(bucket, contacts, rows, _bytes(data), _bytes(fields))
+    return Size(bucket, contacts, rows, bytes_of(data), bytes_of(fields))

@@ -116,14 +116,19 @@ def control_step(bucket: Bucket, model: Any, owner: Array, fields: dict[str, Arr
     (data, full), _ = jax.lax.scan(substep, (data, _full(data)), ramp[1:])
     last = jax.vmap(renewed)(fields, data)
     touching = _touching(owner, last, physics.touching.shape)
-    return Physics(data.time, data.qpos, data.qvel, ramp[-1], data.qacc_warmstart, touching, full)
+    return Physics(data.time, data.qpos, data.qvel, ramp[-1], data.qacc_warmstart, touching, full | _pool_full(last))
 
 
 def _full(data: Any) -> Array:
-    """[b] bool: a contact or a constraint row of the step found no room; of a full pool nobody knows whose contact it was."""
+    """[b] bool: a contact or a constraint row of the step found no room."""
     inside = data._impl
-    pool = (inside.nacon[0] > inside.naconmax) | (inside.ncollision[0] > inside.naconmax)
-    return pool | (inside.nefc.reshape(-1) >= inside.njmax)
+    return _pool_full(data) | (inside.nefc.reshape(-1) >= inside.njmax)
+
+
+def _pool_full(data: Any) -> Array:
+    """Whether a contact found no room in the pool, a scalar: nobody knows whose contact it was."""
+    inside = data._impl
+    return (inside.nacon[0] > inside.naconmax) | (inside.ncollision[0] > inside.naconmax)
 
 
 def _touching(owner: Array, data: Any, shape: tuple[int, ...]) -> Array:

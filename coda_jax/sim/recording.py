@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import jax
 import numpy as np
 
 from coda_jax.types import EPISODE_FIELDS, FIXED_FIELDS, MOVING_FIELDS, STEP_FIELDS, TOKENS, ChunkTrace, WorldView
@@ -79,6 +80,7 @@ class Tape:
 
     def begin(self, worlds: Iterable[int], view: WorldView) -> None:
         """Episodes begin in ``worlds`` at ``view`` of the batch."""
+        view = jax.device_get(view)  # whole: indexing on the device would build an executable for each field
         for w in worlds:
             self._strips[w] = Strip(view, w)
 

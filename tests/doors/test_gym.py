@@ -101,6 +101,17 @@ def test_worlds_are_reset_by_hand_where_nothing_does_it(config):
         env.reset(options={"scene": 1})
 
 
+@pytest.mark.parametrize("shape", [(3, 7), (1, 7), (6,), ()])
+def test_a_step_takes_one_action(config, shape):
+    env, batch = SuiteEnv(config=config), SuiteVectorEnv(2, config=config)
+    env.reset(seed=0)
+    batch.reset(seed=0)
+    with pytest.raises(ValueError, match=r"one control step takes \(7,\)"):
+        env.step(np.zeros(shape, np.float32))
+    with pytest.raises(ValueError, match=r"one control step takes \(2, 7\)"):
+        batch.step(np.zeros((2, *shape), np.float32))
+
+
 def test_seeds_belong_to_worlds(config):
     """World 1 of a batch seeded with 3 meets the scenes that world 0 seeded with 4 meets; without a seed the draws go on."""
     env = SuiteVectorEnv(2, config=config)

@@ -14,8 +14,9 @@ import pytest
 
 from coda_jax import runtime
 from coda_jax.evaluation.rollouts import rollout
-from coda_jax.evaluation.scan_rollouts import PREFIX_STEPS, InScan
+from coda_jax.evaluation.scan_rollouts import InScan, _programs, build, deal, expected_size
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.sim import mjx_model
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.mjx import MjxSimulator
 from coda_jax.sim.simulator import Episode
@@ -59,6 +60,11 @@ def episodes() -> list[Episode]:
     return jobs()
 
 
+def simulator() -> MjxSimulator:
+    """With room for prefixes as long as the longest horizon."""
+    return MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED, prefix_steps=17)
+
+
 def results(sim: MjxSimulator, episodes, policy_fn, record: bool = True) -> dict:
     found = list(rollout(sim, CATALOGUE, episodes, policy_fn, embed, EXECUTED, KEY, record=record))
     assert len({r.episode.key for r in found}) == len(found) == len(episodes)
@@ -78,12 +84,12 @@ def same(one, other) -> None:
 
 @pytest.fixture(scope="module")
 def on_host(episodes) -> dict:
-    sim = MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED)
+    sim = simulator()
     return results(sim, episodes, lambda obs, keys: POLICY(obs, keys))
 
 
 def test_same_episodes_as_the_loop_on_the_host(episodes, on_host):
-    sim = MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED)
+    sim = simulator()
     found = results(sim, episodes, POLICY)
     assert found.keys() == on_host.keys()
     assert {r.steps for r in found.values()} == {9, 13, 17}
@@ -92,8 +98,18 @@ def test_same_episodes_as_the_loop_on_the_host(episodes, on_host):
         same(result, on_host[key])
 
 
-def test_alone_or_among_others_to_the_bit_and_without_a_compilation(episodes):
+def test_the_loop_on_the_host_builds_nothing_for_a_first_record_or_for_other_lengths(episodes):
     sim = MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED)
+    act = lambda obs, keys: POLICY(obs, keys)  # noqa: E731
+    results(sim, episodes[:5], act, record=False)
+    before = runtime.compile_count()
+    other = [dataclasses.replace(e, horizon=7 + i, key=(20 + i, 0)) for i, e in enumerate(episodes)]
+    assert {r.steps for r in results(sim, other, act).values()} == set(range(7, 14))
+    assert runtime.compile_count() == before
+
+
+def test_alone_or_among_others_to_the_bit_and_without_a_compilation(episodes):
+    sim = simulator()
     together = results(sim, episodes, POLICY)
     before = runtime.compile_count()
     with jax.transfer_guard("disallow"):  # whatever goes to the device or comes back is asked for by name
@@ -110,7 +126,7 @@ def test_alone_or_among_others_to_the_bit_and_without_a_compilation(episodes):
 
 
 def test_a_broken_world_is_counted_and_its_place_is_sound_again(episodes):
-    sim = MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED)
+    sim = simulator()
     broken = dataclasses.replace(scene((0.6, 0.05)), horizon=9, key=(8, 1))
     others = [dataclasses.replace(episodes[0], key=(20 + i, 0), horizon=13) for i in range(4)]
     found = results(sim, [broken, *others], InScan(decide, np.array([0.0, 0.57], np.float32)))
@@ -125,6 +141,7 @@ import sys
 import jax, numpy as np
 from coda_jax import runtime
 runtime.setup()
+from coda_jax.sim import mjx_model
 from coda_jax.sim.mjx import MjxSimulator
 from tests.evaluation import test_scan_rollouts as here
 mesh = jax.make_mesh((8,), ("data",))
@@ -134,7 +151,7 @@ except ValueError as error:
     assert "12 worlds on 8 devices: take a multiple of 8 worlds" in str(error)
 else:
     raise AssertionError("12 worlds were dealt out to 8 devices")
-sim = MjxSimulator(here.CATALOGUE, here.BUCKET, 8, here.EXECUTED, mesh)
+sim = MjxSimulator(here.CATALOGUE, here.BUCKET, 8, here.EXECUTED, mesh, prefix_steps=17)
 jobs = here.jobs()
 found = here.results(sim, jobs + [here.dataclasses.replace(e, key=(i, 30)) for i, e in enumerate(jobs)], here.POLICY, record=False)
 before = runtime.compile_count()
@@ -146,7 +163,7 @@ np.savez(sys.argv[1], **{f"{a}_{b}": r.qpos for (a, b), r in found.items()})
 
 
 def test_worlds_spread_over_eight_devices(repository, episodes, tmp_path):
-    here = MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED)
+    here = simulator()
     jobs = episodes + [dataclasses.replace(e, key=(i, 30)) for i, e in enumerate(episodes)]
     found = results(here, jobs, POLICY, record=False)
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
@@ -159,7 +176,7 @@ def test_worlds_spread_over_eight_devices(repository, episodes, tmp_path):
 
 
 def test_a_start_that_is_flagged_while_it_settles_ends_there(episodes):
-    sim = MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED)
+    sim = simulator()
     reset = sim.reset
 
     def flagged(batch):
@@ -174,7 +191,87 @@ def test_a_start_that_is_flagged_while_it_settles_ends_there(episodes):
         assert found[(0, 0)].health == 0 and found[(0, 0)].steps == 9
 
 
-def test_too_long_a_prefix_is_refused(episodes):
-    long = dataclasses.replace(episodes[0], prefix=np.zeros((PREFIX_STEPS + 1, 7), np.float32))
-    with pytest.raises(ValueError, match=f"prefix of {PREFIX_STEPS + 1} control steps"):
-        results(MjxSimulator(CATALOGUE, BUCKET, WORLDS, EXECUTED), [long], POLICY)
+def test_a_prefix_may_be_as_long_as_the_horizon(episodes):
+    """300 actions for an episode of 13 control steps: the rest is never carried out, here as on the host."""
+    actions = np.full((300, 7), 0.1, np.float32)
+    actions[5:] = -0.2
+    long = dataclasses.replace(episodes[1], prefix=actions)
+    found = [results(simulator(), [long], policy)[long.key] for policy in (POLICY, lambda obs, keys: POLICY(obs, keys))]
+    same(*found)
+    assert found[0].prefix == found[0].steps == 13
+    np.testing.assert_array_equal(found[0].actions, actions[:13])
+
+
+def test_a_prefix_that_was_not_told_of_is_refused(episodes):
+    sim = simulator()
+    sim.prefix_steps = 6
+    with pytest.raises(ValueError, match="a prefix of 16 control steps.*prefix_steps = 6"):
+        results(sim, [dataclasses.replace(episodes[1], prefix=np.zeros((16, 7), np.float32))], POLICY)
+
+
+def test_episodes_go_to_whom_has_fewest_waiting():
+    assert deal(np.array([0, 0, 0]), 2, 5).tolist() == [2, 2, 1]  # nobody waits: in turn
+    assert deal(np.array([3, 0, 1]), 2, 6).tolist() == [1, 2, 2]  # a wave has two rows a device, so one episode waits for the next
+    assert deal(np.array([4, 3, 4]), 2, 6).tolist() == [0, 1, 0]  # a ring has room for four
+    assert deal(np.array([4]), 2, 1).tolist() == [0]
+
+
+def test_the_host_prepares_the_next_wave_while_the_device_works(episodes):
+    """The ring has room for two waves; the scenes of a third are built before the first call is waited for. Each is built once."""
+    sim, events = simulator(), []
+    fields, get = mjx_model.scene_fields, jax.device_get
+
+    def built(spec, *args):
+        events.append("scene")
+        return fields(spec, *args)
+
+    def waited(tree):
+        events.append("wait")
+        return get(tree)
+
+    many = [dataclasses.replace(scene((0.4 + 0.01 * i, 0.1)), key=(i, 40), horizon=6) for i in range(4 * WORLDS)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mjx_model, "scene_fields", built)
+        patch.setattr(jax, "device_get", waited)
+        for _ in rollout(sim, CATALOGUE, many, POLICY, embed, EXECUTED, KEY):
+            events.append("result")
+    assert events[: events.index("wait")].count("scene") == 3 * WORLDS
+    assert events.count("scene") == events.count("result") == len(many)
+
+
+def test_an_iterable_may_have_more_once_it_heard_results(episodes):
+    heard = []
+
+    class Later:
+        """Gives two episodes, and one more for each that it heard of."""
+
+        given = 0
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            if self.given >= min(2 + len(heard), 5):
+                raise StopIteration
+            self.given += 1
+            return dataclasses.replace(episodes[0], key=(self.given, 50))
+
+    for result in rollout(simulator(), CATALOGUE, Later(), POLICY, embed, EXECUTED, KEY):
+        heard.append(result.episode.key)
+    assert sorted(heard) == [(i, 50) for i in range(1, 6)]
+
+
+def test_memory_is_told_before_a_compile_and_confirmed_after_it(episodes):
+    sim = simulator()
+    told = []
+    _programs.cache_clear()
+    build(sim, CATALOGUE, episodes[0], POLICY, embed, EXECUTED, KEY, told.append)
+    rollouts = next(b for b in told if b.name == "mjx rollout")
+    assert rollouts.memory is not None and rollouts.expected is not None
+    assert rollouts.memory.held == pytest.approx(rollouts.expected.held, rel=0.02)
+    assert rollouts.memory.given == pytest.approx(rollouts.expected.given, rel=0.02)
+    assert rollouts.memory.working == pytest.approx(rollouts.expected.working, rel=0.5)
+    assert "expected)" in rollouts.line()
+    size = expected_size(sim, episodes[0], POLICY, embed)
+    assert size.peak_bytes(WORLDS) > size.world.peak_bytes(WORLDS)
+    assert f"rollouts in {WORLDS} worlds: " in size.line(WORLDS)

@@ -1,7 +1,7 @@
 import pytest
 
 from coda_jax.agents.scripted.engine import TASK_VERBS
-from coda_jax.evaluation.wording import cause_in_words, margin_in_words
+from coda_jax.evaluation.wording import cause_in_words, difficulty_in_words, margin_in_words
 from coda_jax.memory.causes import canonical
 from coda_jax.scenes.measures import MEASURES
 
@@ -31,3 +31,8 @@ def test_margin():
     assert (
         margin_in_words("gripper_to_target", 0.0412, 54, 0.03, "m") == "gripper to target 0.0412 m at best, at step 54; 0.03 m is asked for"
     )
+
+
+def test_a_line_of_the_terminal_names_no_measure():
+    line = difficulty_in_words("SPATIAL", "grasp", "nearest_gap_m:low")
+    assert line == "SPATIAL, grasp, smaller gap of the target to its nearest neighbour"

@@ -29,7 +29,7 @@ def small_config() -> settings.Config:
 def outcome(folder: Path) -> dict:
     """Everything a run decided, without times and without orbax' own time stamps."""
     last = dataclasses.asdict(read_commits(folder)[-1])
-    del last["wall_s"], last["compiles"], last["metrics_bytes"], last["checkpoint_sha256"], last["critic_sha256"]
+    del last["wall_s"], last["compiles"], last["metrics_bytes"], last["checkpoint_sha256"], last["critic_sha256"], last["calls_bytes"]
     rows = read_metrics(folder / "metrics.jsonl")
     for row in rows:
         row.pop("wall_s", None)

@@ -40,6 +40,25 @@ def test_sandbox_that_lets_a_file_through_is_a_problem(monkeypatch):
     assert "not refused" in finding.text
 
 
+def test_layers_of_the_worker_are_told():
+    finding = doctor.sandbox_layers(settings.default())
+    assert finding.level in (doctor.OK, doctor.NOTE)
+    if finding.level == doctor.OK:
+        assert "seccomp; refused inside: " in finding.text and "connect" in finding.text
+
+
+def test_a_layer_that_is_missing_is_told_with_its_reason(monkeypatch):
+    left_out = doctor.confine.Confinement(
+        {"landlock": "Function not implemented"}, {"read a file": "", "connect": "Operation not permitted"}
+    )
+    monkeypatch.setattr(doctor.confine, "measure", lambda without: left_out)
+    finding = doctor.sandbox_layers(settings.default())
+    if "alone" in finding.text:
+        pytest.skip("no layers here")
+    assert finding.level == doctor.NOTE
+    assert "landlock (Function not implemented)" in finding.text and "possible inside: read a file" in finding.text
+
+
 @pytest.mark.parametrize("missing", ["jax", "mujoco-mjx"])
 def test_missing_package_is_a_problem(monkeypatch, missing):
     versions = {k: v for k, v in doctor.runtime.versions().items() if k != missing}

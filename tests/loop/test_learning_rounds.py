@@ -17,7 +17,7 @@ from coda_jax.loop.journal import read_commits
 from coda_jax.loop.round_budget import most_blocks
 from coda_jax.loop.rounds import critic, measure, potentials, practice, recall, rollouts
 from coda_jax.loop.rounds import outcomes as stored
-from coda_jax.loop.run import opened
+from coda_jax.loop.run import Run, opened
 from coda_jax.loop.stages import next_stage, run_stage
 from coda_jax.loop.substeps import Substeps
 from coda_jax.memory.programs import current_programs
@@ -28,6 +28,7 @@ from coda_jax.programs.training.gates import check
 from coda_jax.programs.training.program import SparseProgram, TrainingProgram, evaluate_training
 from coda_jax.runtime import InputError
 from coda_jax.sim.simulator import episode_of
+from tests.agents.llm.transcripts import Scripted, load
 from tests.loop.test_rounds import Killed, assert_same
 
 NANO = Path(__file__).parents[2] / "experiments" / "nano.py"
@@ -75,6 +76,15 @@ def test_the_learning_stages_come_after_the_measurement_and_before_the_training(
 
 def test_nothing_compiles_in_learning_rounds(whole):
     assert read_summary(whole).compiles_per_round == [0, 0, 0]
+
+
+@pytest.mark.slow  # five minutes: executables of the largest bucket, and a minute of physics in them for each stage
+def test_nothing_compiles_in_learning_rounds_on_mjx(tmp_path):
+    config = command_line.load_config(str(NANO))
+    config.sim.backend, config.sim.mjx_worlds = "mjx", 4
+    config.rounds.count, config.evaluate.suites, config.evaluate.films = 1, ("id",), 0
+    coevolve.run(config, tmp_path, dry_run=False)
+    assert set(read_summary(tmp_path).compiles_per_round) == {0}
 
 
 def test_every_mode_that_is_practised_has_a_training_program_that_passes_the_gates(config, whole):
@@ -183,6 +193,31 @@ def grasping(config, copy):
         job.charge("round_2")
         job.commit(mode, program, environments=job.state.environments | {"2": own})
     return copy, mode.mode_id
+
+
+def test_a_language_model_writes_the_potentials_where_it_is_asked_to(config, copy, monkeypatch):
+    """One mode's program is good; the others are nonsense to the end, so rules write theirs, and the counts are committed."""
+    good = next(t for t in load("training") if t.name == "pick_place_approach").replies[0]
+    cut(copy, lambda c: c.done[-1:] == ["r2.before"])
+    config = config.copy_and_resolve_references()
+    config.agents.potentials = "llm"
+    chat = Scripted(lambda request: good if len(chat.asked) == 1 else "hm")
+    monkeypatch.setattr(Run, "chat", chat)
+    with opened(config, copy) as job:
+        stage = next_stage(config, job.state)
+        assert stage is not None and stage.name == "r2.potentials"
+        run_stage(job, stage)
+        counted = job.state.agents
+        assert chat.asked and counted.keys() <= {"potential.write", "potential.refine"}
+        assert sum(own.get("accepted", 0) for own in counted.values()) <= 1 and counted
+        assert all(own["answered"] == own.get("no_program", 0) + own.get("accepted", 0) for own in counted.values() if "fallback" in own)
+        programs = potentials.in_use(job.memory, config)
+        for program in (*programs.modes.values(), *programs.defaults.values()):
+            assert isinstance(program, TrainingProgram)
+            check(program, TrainingCheck(config).demonstrations)
+        if "accepted" in counted.get("potential.write", {}):
+            names = [[s.name for s in p.subgoals] for p in (*programs.modes.values(), *programs.defaults.values())]  # type: ignore[union-attr]
+            assert ["halfway", "above_target", "near", "placed"] in names
 
 
 def practised(config, folder: Path) -> None:

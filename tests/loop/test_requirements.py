@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from coda_jax import config as settings
-from coda_jax.loop import parts, requirements
+from coda_jax.loop import mjx_worlds, parts, requirements
 from coda_jax.runtime import InputError
 from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue
@@ -64,3 +64,20 @@ def test_a_table_without_room_for_a_round_is_refused_before_it_begins():
         requirements.check(config)
     config.awr.improve = "filtered"
     requirements.check(config)
+
+
+def test_pictures_are_counted_of_the_worlds_that_are_looked_at(monkeypatch):
+    config = settings.default()
+    config.obs = "pixels"
+    config.sim.worlds, config.sim.mjx_worlds = 300, 700
+    native = requirements.memory_bytes(config)
+    assert requirements.worlds_looked_at(config) == 300
+    config.sim.mjx_worlds = 800
+    assert requirements.memory_bytes(config) == native, "no world of MJX is looked at"
+    config.sim.backend, config.evaluate.suites = "mjx", ("id",)
+    assert requirements.worlds_looked_at(config) == 800
+    assert requirements.memory_bytes(config) - native == pytest.approx(500 * (3 * 2 * 3 + 5) * 64 * 64)
+    config.sim.mjx_worlds = 0
+    assert requirements.worlds_looked_at(config) == mjx_worlds.ON_CPU * jax.local_device_count()
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert requirements.worlds_looked_at(config) == mjx_worlds.CANDIDATES[-1] * jax.local_device_count()

@@ -1,5 +1,6 @@
 """A sweep of kept checkpoints: the cells are what each checkpoint does alone, and a stopped sweep goes on."""
 
+import dataclasses
 import json
 import re
 import shutil
@@ -19,6 +20,7 @@ from coda_jax.loop import workdir as folders
 from coda_jax.loop.checkpoint import Checkpoints
 from coda_jax.loop.run import CHECKPOINTS
 from coda_jax.runtime import InputError
+from coda_jax.sim.bucket import Bucket
 from tests.loop.small import small_config
 
 
@@ -113,6 +115,34 @@ def test_a_second_start_does_what_is_missing(config, copy, capsys):
     path.write_bytes(b'{"run": "x"}\n' + b"".join(lines))
     with pytest.raises(InputError, match=r"cells\.jsonl:1 is no cell of a sweep"):
         sweep.run(config, copy, (), dry_run=False)
+
+
+def test_equal_checkpoints_are_measured_once_and_shown_each(config, copy, tmp_path, capsys):
+    other = Path(shutil.copytree(copy, tmp_path / "other"))
+    capsys.readouterr()
+    sweep.run(config, copy, (other,), dry_run=False)
+    out = capsys.readouterr().out
+    assert "6 checkpoints x 2 temperatures x 2 suites" in out and "12 cells, 12 done already" in out
+    rows = [line.split("  ")[0].strip() for line in out.splitlines() if " step " in line and "best of" not in line]
+    assert rows == 2 * [f"{run} step {step}" for run in ("copy", "other") for step in (20, 40, 60)]
+    page = (copy / sweep.FOLDER / "sweep.html").read_text()
+    assert "12 cells, 36 rollouts" in page and page.count('"best"') <= 2
+
+
+def test_the_newest_checkpoint_is_so_where_an_older_one_holds_the_same(config, copy):
+    """The last update went back to the first checkpoint."""
+    kept = sweep.kept(config, copy, ())
+    back = [*kept[:2], dataclasses.replace(kept[2], sha256=kept[0].sha256)]
+    scenes = sweep.evaluation.chosen_scenes(config)["id"]
+    wanted = sweep._wanted(config, "id", scenes, back, Bucket(6, 6))
+    assert [cell.policy for cell in wanted.values()] == [0, 0, 1, 1]
+    measured = {
+        key: dataclasses.replace(read_cells(copy / sweep.FOLDER / "cells.jsonl")[0], sha256=key[0], temperature=key[2]) for key in wanted
+    }
+    shown = sweep._of_every_checkpoint(config, "id", scenes, back, Bucket(6, 6), measured)
+    assert [(c.step, c.temperature) for c in shown] == [(step, t) for step in (20, 40, 60) for t in (0.0, 1.0)]
+    usual = sweep.usual_of(shown, back[-1])
+    assert (usual.step, usual.temperature, usual.sha256) == (60, 1.0, kept[0].sha256)
 
 
 def test_other_runs_stand_beside(config, unswept, tmp_path):

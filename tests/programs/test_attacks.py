@@ -19,6 +19,7 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.draft import parse_draft
 from coda_jax.scenes.program import build_spec
 from coda_jax.scenes.sdk import scene_sdk
+from tests.programs import attack_classes
 from tests.programs.attack_corpus import AS_SCENE, BENIGN, DEV, ENDLESS, FIELDS, FURTHER, ON_SCENE_VERBS, STAND_IN
 
 LIMITS = Limits(text_bytes=65536, time_s=0.4, grace_s=0.6, memory_bytes=32 << 20, recursion=100, output_chars=2000, reply_chars=65536)
@@ -76,6 +77,11 @@ def outcome_of(sandbox, canary, text, sdk=STAND_IN):
     return outcome
 
 
+def check_words(message):
+    """No sentence of a program's, and of its names not the whole."""
+    assert "every earlier order" not in message and "every?earlier?order" not in message and "print_the_key" not in message
+
+
 @pytest.mark.parametrize("path", DEV, ids=lambda p: p.stem)
 def test_contained(sandbox, canary, path):
     calls = []
@@ -116,6 +122,31 @@ def test_invalid_scene_data_is_refused_by_field(sandbox, canary, stem):
 def test_whole_class_is_contained(sandbox, canary, name):
     for text in FURTHER[name]:
         outcome_of(sandbox, canary, text)
+
+
+@pytest.mark.parametrize("name", attack_classes.PROGRAMS)
+def test_others_of_each_class_are_contained(sandbox, canary, name):
+    assert len(attack_classes.PROGRAMS[name]) >= 3
+    for text in attack_classes.PROGRAMS[name]:
+        outcome = outcome_of(sandbox, canary, text)
+        if isinstance(outcome, ProgramError):
+            check_words(outcome.message)
+    assert sandbox.evaluate("result = [on('a', 'b'), len('abc')]", STAND_IN) == [{"on": ["a", "b"]}, 3]
+
+
+@pytest.mark.parametrize("text", attack_classes.BENT)
+def test_messages_of_verbs_cannot_be_bent(sandbox, canary, text):
+    with pytest.raises(ProgramError) as refused:
+        sandbox.evaluate(text, scene_sdk())
+    assert refused.value.line is not None
+    check_words(refused.value.message)
+    canary.check(refused.value)
+
+
+@pytest.mark.parametrize("name", attack_classes.BENIGN)
+def test_realistic_programs_are_accepted(sandbox, canary, name):
+    outcome = outcome_of(sandbox, canary, attack_classes.BENIGN[name])
+    assert isinstance(outcome, dict) and outcome["objects"] and "success" in outcome
 
 
 @pytest.mark.parametrize("text", FURTHER["reply"])

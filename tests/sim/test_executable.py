@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import pytest
 
 from coda_jax import runtime
-from coda_jax.sim.executable import Executable
+from coda_jax.sim.executable import Executable, Memory
 
 
 def test_is_built_once_for_a_layout_and_tells_what_it_took():
@@ -22,6 +22,20 @@ def test_is_built_once_for_a_layout_and_tells_what_it_took():
     program.build(jnp.ones(3), report=heard.append)
     assert traced == [(3,)] and len(heard) == 1 and runtime.compile_count() == before
     assert program(jnp.ones(2)).tolist() == [2, 2] and traced == [(3,), (2,)]
+
+
+def test_memory_stands_beside_what_was_expected():
+    heard = []
+    x = jnp.ones(1_000_000)
+    Executable("double", jax.jit(lambda x: 2 * x)).build(x, report=heard.append, expected=Memory(2_000_000, 3_000_000, 0))
+    assert heard[0].memory is not None and heard[0].memory.held == heard[0].memory.given == 4_000_000
+    assert heard[0].line().endswith("; arguments 4 MB (2 expected), results 4 MB (3), 0 MB (0) while it runs")
+
+
+def test_what_is_given_away_is_no_result_of_its_own():
+    heard = []
+    Executable("double", jax.jit(lambda x: 2 * x, donate_argnums=0)).build(jnp.ones(1_000_000), report=heard.append)
+    assert heard[0].memory == Memory(4_000_000, 0, 0)
 
 
 def test_arguments_of_another_kind_are_not_taken_for_known():

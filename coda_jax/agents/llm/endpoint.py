@@ -256,4 +256,6 @@ def _client(settings: EndpointSettings, key: Key | None) -> openai.AsyncOpenAI:
     except (ImportError, ValueError) as error:
         raise InputError(f"the proxy that the environment names cannot be used ({one_line(str(error), 200)})") from None
     own = key.reveal() if key is not None else DUMMY_KEY
-    return openai.AsyncOpenAI(api_key=own, base_url=settings.base_url, http_client=http, max_retries=0, timeout=settings.deadline_s)
+    found = openai.AsyncOpenAI(api_key=own, base_url=settings.base_url, http_client=http, max_retries=0, timeout=settings.deadline_s)
+    _ = found.chat.completions, found.models  # imported when they are first named: not within a call's deadline
+    return found

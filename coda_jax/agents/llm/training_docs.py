@@ -68,8 +68,8 @@ def training_docs() -> str:
             *lines,
             f"Words of names: {', '.join(sorted(NAME_WORDS))}; numbers may follow a word.",
             f'Roles: {", ".join(repr(role) for role in ROLES)}; beside them "table" and "gripper". There are no other things.',
-            "goal(): what the scene's task asks for, a condition. success(): the goal at rest and released. Where a task has two goals, goal()",
-            "holds when both do, and the roles are those of the first, which is reached and left alone while the second is worked on.",
+            "goal(): what the scene's task asks for, a condition. success(): the goal at rest and released.",
+            "Of a task of two goals, goal() holds when both do; the roles are those of the first, which is left alone for the second.",
             f"Expressions, at most {MAX_DEPTH} deep and {MAX_ROWS} rows long:",
             *helper_lines(),
         ]

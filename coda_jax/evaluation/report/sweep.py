@@ -70,7 +70,7 @@ def _rows(cells: Sequence[CellResult], best: CellResult) -> list[tuple[str, ...]
     return [
         (c.policy, f"{c.temperature:g}", f"{c.k}/{c.n}", markup.percent(tally), markup.interval_text(tally, interval([c])), mark)
         for c in ordered
-        for tally, mark in [(Tally(c.k, c.n), "best" if c.key == best.key else "")]
+        for tally, mark in [(Tally(c.k, c.n), "best" if c == best else "")]
     ]
 
 
@@ -86,7 +86,7 @@ def write_sweep(folder: Path, name: str, suites: Mapping[str, Sequence[CellResul
         for suite, cells in suites.items()
     ]
     chosen = "; ".join(f"{suite}: {c.policy} at temperature {c.temperature:g}, {c.k}/{c.n}" for suite, c in best.items())
-    cells = [c for own in suites.values() for c in own]
+    cells = list({c.key: c for own in suites.values() for c in own}.values())  # checkpoints that hold the same were measured once
     template = Template(resources.files("coda_jax.evaluation.report").joinpath("template.html").read_text("utf-8"))
     page = template.substitute(
         title=escape(f"{name}: sweep"),

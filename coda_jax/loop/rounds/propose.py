@@ -11,6 +11,7 @@ from coda_jax import runtime
 from coda_jax.agents.base import DataEngine, Difficulty, Trial
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.evaluation.trials import success_rate
+from coda_jax.evaluation.wording import difficulty_in_words
 from coda_jax.loop import cloning, engines, parts, starting_memory
 from coda_jax.loop.engine_tools import RunTools
 from coda_jax.loop.own_programs import headed
@@ -107,7 +108,8 @@ def run_stage(run: Run, round_number: int) -> Finished:
         counts = {f"{level:g}": list(c) for level, c in search.found.items()}
         shown = ", ".join(f"{level}: {k}/{n}" for level, (k, n) in counts.items())
         mode = search.mode
-        run.say(f"round {round_number}: {mode.factor}, {mode.phase}, {mode.cause}: {search.program.edits[0].verb} at {shown}")
+        difficulty = difficulty_in_words(mode.factor, mode.phase, mode.cause)
+        run.say(f"round {round_number}: {difficulty}: {search.program.edits[0].verb} at {shown}")
         run.metrics.write(
             "program",
             round=round_number,

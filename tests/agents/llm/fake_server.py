@@ -66,7 +66,11 @@ class FakeServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/v1"
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def port(self) -> int:
+        return self._server.server_port
 
     @property
     def bodies(self) -> list[dict[str, Any]]:

@@ -40,6 +40,7 @@ def checked(family: str) -> TrainingCheck:
 @contextlib.contextmanager
 def door() -> Iterator[Remembering]:
     config = settings.default()
+    config.sandbox.time_s = config.sandbox.grace_s = 0.3
     with Sandbox(parts.limits_of(config)) as sandbox:
         yield Remembering({family: checked(family) for family in settings.FAMILIES}, sandbox, None)
 

@@ -1,8 +1,12 @@
 """An endpoint against a server that does everything wrong: each fault has its kind, none hangs, none costs more than it may."""
 
+import dataclasses
 import json
+import os
+import threading
 import time
 
+import psutil
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -33,13 +37,16 @@ def settings(server: FakeServer, **changes) -> EndpointSettings:
 
 
 def question(text: str = "say hello", **changes) -> Request:
-    return Request("test", (Message("user", (text,)),), **({"seed": 3, "max_tokens": 20} | changes))
+    return dataclasses.replace(Request("test", (Message("user", (text,)),), 3, 20), **changes)
 
 
 def asked(server: FakeServer, request: Request | None = None, **changes) -> Called:
+    """The outcome of one question; no deadline is passed by much, also on a busy machine."""
     found = {}
     with Endpoint(settings(server, **changes)) as endpoint:
+        began = time.monotonic()
         endpoint.call([request or question()], found.__setitem__)
+        assert time.monotonic() - began < endpoint.settings.deadline_s + 3
     return found[0]
 
 
@@ -107,10 +114,8 @@ WRONG = [
 def test_every_fault_has_its_kind_and_an_end(case):
     behaviour, kind, tokens, estimated, changes, fields = case
     with FakeServer(otherwise=behaviour) as server:
-        began = time.monotonic()
         called = asked(server, question(**fields), **changes)
-        assert kind_of(called) is kind
-        assert time.monotonic() - began < 3
+    assert kind_of(called) is kind
     if not fields:
         assert called.tokens == tokens
     assert called.estimated is estimated
@@ -141,9 +146,8 @@ def test_the_server_is_given_the_time_it_asks_for():
 
 def test_a_wait_beyond_the_deadline_is_not_begun():
     with FakeServer(otherwise=fake.error(429, retry_after="100")) as server:
-        began = time.monotonic()
         called = asked(server, retries=9)
-        assert time.monotonic() - began < 1 and len(server.bodies) == 1
+        assert called.seconds < 4 and len(server.bodies) == 1
         assert isinstance(called.answer, CallError) and "asks to wait 100 s" in called.answer.message
 
 
@@ -167,7 +171,7 @@ def test_forms_of_retry_after(headers, seconds):
 
 
 def test_a_date_to_come_is_waited_for():
-    assert retry_after_s({"retry-after": "Fri, 01 Jan 2100 00:00:00 GMT"}) > 1e8
+    assert (retry_after_s({"retry-after": "Fri, 01 Jan 2100 00:00:00 GMT"}) or 0.0) > 1e8
 
 
 def test_nobody_there():
@@ -184,7 +188,7 @@ def test_a_redirect_takes_nothing_elsewhere():
     with FakeServer() as other, FakeServer(otherwise=fake.gives(b"", 307, location="/")) as server:
         server.otherwise = fake.gives(b"", 307, location=f"{other.url}/chat/completions")
         called = asked(server)
-        assert kind_of(called) is Kind.REQUEST and "redirect" in called.answer.message
+        assert kind_of(called) is Kind.REQUEST and "redirect" in str(called.answer)
         assert not other.seen and len(server.seen) == 1
 
 
@@ -331,7 +335,7 @@ def test_an_interruption_gives_up_the_rest():
             began = time.monotonic()
             with pytest.raises(Interrupted):
                 endpoint.call([question("a"), question("b")], interrupt)
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 15
 
 
 def test_listed_models():
@@ -357,3 +361,21 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "openai", None)
     with pytest.raises(InputError, match=r"pip install '\.\[llm\]'"):
         Endpoint(EndpointSettings("http://127.0.0.1:9/v1", "fake", 0.5, 5.0, 0, 1, 10_000))
+
+
+def test_nothing_is_left_open():
+    process = psutil.Process()
+    with FakeServer(otherwise=fake.drip) as server:
+        before = None
+        for _ in range(4):
+            assert kind_of(asked(server, deadline_s=0.2)) is Kind.DEADLINE
+            here = {thread.name for thread in threading.enumerate() if thread.name == "endpoint"}
+            ours = [c for c in process.net_connections() if c.raddr and c.raddr.port == server.port]
+            assert not here and not [c for c in ours if c.status == psutil.CONN_ESTABLISHED and c.laddr.port != server.port]
+            selectors = sum("eventpoll" in os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if _is_link(fd))
+            before = selectors if before is None else before
+            assert selectors == before
+
+
+def _is_link(descriptor: str) -> bool:
+    return os.path.islink(f"/proc/self/fd/{descriptor}")

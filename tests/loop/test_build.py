@@ -1,0 +1,99 @@
+"""``--mode=build``: a described scene becomes a checked program with its picture; without one the reasons are printed."""
+
+import json
+
+import pytest
+from PIL import Image
+
+from coda_jax import main as command_line
+from coda_jax.loop import build, seed_scenes, user_scenes
+from coda_jax.loop import workdir as folders
+from coda_jax.loop.run import opened
+from coda_jax.loop.seed_scenes import SceneSource
+from coda_jax.runtime import InputError
+from tests.agents.llm import fake_server as fake
+from tests.agents.llm.transcripts import load
+from tests.loop.small import small_config
+
+GOOD = {t.name: t.replies[-1] for t in load("scene")}
+
+
+def _build(server, *arguments):
+    flags = [f"--config.agents.llm.base_url={server.url}", "--config.agents.llm.model=fake", "--config.agents.llm.tools=false"]
+    return command_line.main(["--mode=build", *flags, *arguments])
+
+
+def test_a_text_becomes_a_program_and_a_picture(tmp_path, capsys):
+    out = tmp_path / "ring.py"
+    with fake.FakeServer(fake.says("Hm."), otherwise=fake.says(GOOD["pick_place_ring"])) as server:
+        assert _build(server, "--text=an apple in a ring", f"--output={out}") == command_line.DONE
+    printed = capsys.readouterr().out
+    assert out.read_text() in printed
+    row = json.loads(printed.splitlines()[-1])
+    assert row["accepted"] and row["counts"]["no_program"] == 1 and row["counts"]["repaired"] == 1
+    assert Image.open(out.with_suffix(".png")).size == (960, 360)
+    assert "an apple in a ring" in json.dumps(server.bodies[0]["messages"]) and "tools" not in server.bodies[0]
+    assert command_line.main(["--mode=check", f"--program={out}"]) == command_line.DONE
+
+
+def test_a_picture_is_sent_and_refusals_end_with_their_counts(tmp_path, capsys):
+    picture = tmp_path / "table.jpg"
+    Image.new("RGB", (2000, 40), "red").save(picture)
+    with fake.FakeServer(otherwise=fake.says("```python\nresult = scene(\n```")) as server:
+        code = _build(server, f"--picture={picture}", f"--output={tmp_path / 'x.py'}")
+    assert code == command_line.BAD_INPUT and not (tmp_path / "x.py").exists()
+    row = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert row == {"accepted": False, "counts": {"answered": 3, "fenced": 3, "rejected:syntax": 3}}
+    assert "data:image/png;base64," in json.dumps(server.bodies[0]["messages"])
+
+
+@pytest.mark.parametrize("content", [b"", b"GIF89a", b"\x89PNG\r\n\x1a\nnot one", b"\xff\xd8\xff" + b"0" * 100])
+def test_files_that_are_no_pictures_are_refused(content, tmp_path):
+    path = tmp_path / "x.png"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="picture"):
+        build.picture_of(path)
+
+
+def test_flags_are_checked_before_anything_starts(tmp_path):
+    for arguments in ([], ["--text= "], [f"--picture={tmp_path / 'none.png'}"]):
+        with pytest.raises(InputError):
+            command_line.parse(["--mode=build", *arguments])
+
+
+# a user's own scenes in a run
+
+
+def _program(name: str) -> str:
+    return GOOD[name].split("```python\n")[1].split("```")[0]
+
+
+def test_own_scene_programs_are_the_first_training_scenes(tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    for name in ("pick_place_ring", "articulated_door", "pick_place_spoons"):
+        (own / f"{name}.py").write_text(_program(name))
+    config = small_config()
+    config.scenes.own_programs = str(own)
+    plain = small_config()
+    found = {}
+    for name, chosen in (("own", config), ("plain", plain)):
+        folder = tmp_path / name / "run"
+        with folders.open_run(folder, chosen), opened(chosen, folder) as run, SceneSource(run) as source:
+            source.more()
+            found[name] = source.scenes, dict(source.rejected)
+    scenes, rejected = found["own"]
+    assert [s.program for s in scenes[:2]] == [_program("pick_place_ring"), _program("pick_place_spoons")]
+    assert rejected["program: invalid_scene"] == 1  # the door, which no training scene of this family has
+    others = {s.seed: s for s in found["plain"][0]}
+    assert all(others[s.seed].spec == s.spec for s in scenes[2:])
+    assert isinstance(scenes[0], seed_scenes.Scene)
+
+
+def test_a_folder_that_cannot_be_used_is_refused(tmp_path):
+    config = small_config()
+    assert user_scenes.texts(config) == []
+    for path in (tmp_path / "none", tmp_path):
+        config.scenes.own_programs = str(path)
+        with pytest.raises(InputError):
+            user_scenes.texts(config)
