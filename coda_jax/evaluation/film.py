@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,15 +25,28 @@ _CAPTION = 18
 _TITLE = 22
 
 
-def pick_steps(steps: int, frames: int = 7) -> np.ndarray:
-    """Indices of ``frames`` evenly spaced control steps of 0..steps-1, the first and the last always among them.
+def pick_events(names: Sequence[str], frames: int = 7) -> np.ndarray:
+    """Indices of at most ``frames`` control steps: the first and the last, those where another name begins, the earliest first, and from
+    the middle of the widest gaps as many as are left.
+
+    Args:
+      names: of what each control step belongs to (failures.phase_reached).
 
     Raises:
-      ValueError: no steps, or no frames.
+      ValueError: no steps, or fewer than two frames.
     """
-    if steps < 1 or frames < 1:
-        raise ValueError(f"a film strip needs at least one step and one frame; got {steps} and {frames}")
-    return np.unique(np.rint(np.linspace(0, steps - 1, min(frames, steps))).astype(int))
+    if not names or frames < 2:
+        raise ValueError(f"a film strip of events needs at least one step and two frames; got {len(names)} and {frames}")
+    last = len(names) - 1
+    chosen = {0, last}
+    for step in range(1, last):
+        if names[step] != names[step - 1] and len(chosen) < frames:
+            chosen.add(step)
+    while len(chosen) < min(frames, len(names)):
+        ordered = sorted(chosen)
+        width, first = max((b - a, -a) for a, b in itertools.pairwise(ordered))
+        chosen.add(-first + width // 2)
+    return np.array(sorted(chosen))
 
 
 def film_strip(frames: np.ndarray, captions: Sequence[str], *, title: str = "", success: bool | None = None) -> Image.Image:

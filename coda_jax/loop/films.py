@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
 from coda_jax.evaluation.failures import PHASES, phase_reached
-from coda_jax.evaluation.film import film_strip, pick_steps, write_strip
+from coda_jax.evaluation.film import film_strip, pick_events, write_strip
 from coda_jax.evaluation.results import Result
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.bucket import Bucket
-from coda_jax.sim.cameras import FRONT, Camera
-from coda_jax.sim.compile import bucket_of, compile_scene
-from coda_jax.sim.render import render
+from coda_jax.sim.cameras import FILMED, FRONT, Camera
+from coda_jax.sim.compile import CompiledScene, bucket_of, compile_scene
+from coda_jax.sim.observe import role_tokens
+from coda_jax.sim.render import frames, render
 from coda_jax.sim.robot import Robot
 
-HEIGHT, WIDTH = 96, 128
+HEIGHT, WIDTH = 120, 160
+_LOOK_PX = 60  # height of the pictures by which a camera is chosen
 
 
 def picture(
@@ -31,8 +34,27 @@ def picture(
       SceneError: the scene cannot be compiled.
     """
     scene = compile_scene(spec, catalogue, bucket_of(spec, catalogue), robot)
-    frames = [render(scene.model, scene.qpos[None], camera, height=height, width=width)[0] for camera in cameras]
-    return Image.fromarray(np.concatenate(frames, axis=1))
+    views = [render(scene.model, scene.qpos[None], camera, height=height, width=width)[0] for camera in cameras]
+    return Image.fromarray(np.concatenate(views, axis=1))
+
+
+def camera_for(scene: CompiledScene, qpos: np.ndarray, tokens: Sequence[int], threads: int) -> Camera:
+    """The camera of FILMED that sees most of ``tokens`` over the states ``qpos`` [n, q]; of equal ones the first."""
+    shares = []
+    for camera in FILMED:
+        drawn = frames(scene.model, qpos, camera, height=_LOOK_PX, width=_LOOK_PX * WIDTH // HEIGHT, samples=1, threads=threads)
+        seen = np.isin(drawn.segmentation, tokens).sum((1, 2))
+        shares.append(float((seen / max(1, seen.max())).mean()))  # of what is seen of it when nothing stands before it
+    return FILMED[int(np.argmax(np.round(shares, 2)))]
+
+
+def strip(
+    scene: CompiledScene, spec: SceneSpec, catalogue: Catalogue, qpos: np.ndarray, captions: Sequence[str], success: bool, threads: int
+) -> Image.Image:
+    """A film strip of the states ``qpos`` [f, q], from where the task's target is seen best."""
+    camera = camera_for(scene, qpos, role_tokens(spec, catalogue)[::2], threads)
+    pictures = render(scene.model, qpos, camera, height=HEIGHT, width=WIDTH, threads=threads)
+    return film_strip(pictures, captions, title=spec.task.instruction, success=success)
 
 
 def as_png(raw: bytes, most_px: int = 1024) -> bytes:
@@ -53,10 +75,9 @@ def as_png(raw: bytes, most_px: int = 1024) -> bytes:
 
 
 def write_film(path: Path, result: Result, catalogue: Catalogue, bucket: Bucket, robot: Robot, threads: int) -> None:
-    """The film strip of one finished rollout, with the furthest phase under each frame."""
-    steps = pick_steps(result.steps)
-    reached = phase_reached(result.predicates[:, : 1 + len(PHASES)])
-    scene = compile_scene(result.episode.spec, catalogue, bucket, robot)
-    frames = render(scene.model, result.qpos[steps], FRONT, height=HEIGHT, width=WIDTH, threads=threads)
+    """The film strip of one finished rollout: the moments in which it got further, the furthest phase under each frame."""
+    spec, reached = result.episode.spec, phase_reached(result.predicates[:, : 1 + len(PHASES)])
+    steps = pick_events(reached)
+    scene = compile_scene(spec, catalogue, bucket, robot)
     captions = [f"{step + 1} {reached[step]}" for step in steps]
-    write_strip(path, film_strip(frames, captions, title=result.episode.spec.task.instruction, success=result.success))
+    write_strip(path, strip(scene, spec, catalogue, result.qpos[steps], captions, result.success, threads))

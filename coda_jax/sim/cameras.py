@@ -40,6 +40,12 @@ class Camera:
 
 FRONT = Camera((1.22, -0.46, 0.70), (0.46, 0.0, 0.14), (0.0, 0.0, 1.0), 37.0)
 WRIST = Camera((0.075, 0.0, 0.05), (0.0, 0.0, 0.25), (1.0, 0.0, 0.0), 75.0, body="hand")
+# For people: nearer to what is handled, from either side and from above, since the gripper hides its target from some of them.
+FILMED = (
+    Camera((1.16, -0.50, 0.62), (0.50, 0.0, 0.07), (0.0, 0.0, 1.0), 32.0),
+    Camera((1.16, 0.50, 0.62), (0.50, 0.0, 0.07), (0.0, 0.0, 1.0), 32.0),
+    Camera((1.02, 0.0, 0.92), (0.50, 0.0, 0.05), (0.0, 0.0, 1.0), 32.0),
+)
 OBSERVED = (FRONT, WRIST)  # what a policy of pictures sees, in this order
 
 

@@ -14,12 +14,15 @@ def frames(count):
     return np.stack([np.full((24, 64, 3), 20 + 30 * i, np.uint8) for i in range(count)])
 
 
-def test_pick_steps():
-    assert film.pick_steps(9, 3).tolist() == [0, 4, 8]
-    assert film.pick_steps(2, 7).tolist() == [0, 1]
-    assert film.pick_steps(1, 7).tolist() == [0]
+def test_frames_are_of_events_then_of_the_widest_gaps():
+    names = ["start"] * 20 + ["approach"] * 3 + ["grasp"] * 18
+    assert film.pick_events(names, 4).tolist() == [0, 20, 23, 40]
+    assert film.pick_events(names, 6).tolist() == [0, 10, 20, 23, 31, 40]
+    assert film.pick_events(names, 3).tolist() == [0, 20, 40]  # the earliest of more than there is room for
+    assert film.pick_events(["start"] * 9, 3).tolist() == [0, 4, 8]
+    assert film.pick_events(["start", "grasp"]).tolist() == [0, 1] and film.pick_events(["start"]).tolist() == [0]
     with pytest.raises(ValueError, match="at least one step"):
-        film.pick_steps(0)
+        film.pick_events([])
 
 
 def test_strip_shows_frames_in_order_and_the_outcome(tmp_path):

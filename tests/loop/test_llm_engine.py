@@ -129,7 +129,6 @@ def test_a_replay_is_the_same_run_without_a_server(config, whole, tmp_path):
     again.agents.llm.base_url = "http://127.0.0.1:9/v1"
     _run(again, tmp_path / "again")
     first, second = outcome(whole), outcome(tmp_path / "again")
-    first["last"].pop("calls_bytes"), second["last"].pop("calls_bytes")
     assert first["last"] == second["last"] and first["records"] == second["records"]
     assert [r for r in first["rows"] if r["kind"] == "program"] == [r for r in second["rows"] if r["kind"] == "program"]
 
@@ -138,3 +137,18 @@ def test_tries_are_rows_of_nobody(whole, memory):
     """Quick rollouts choose among programs; they are neither stored nor learned from."""
     assert any(r["kind"] == "stage" and "propose" in r["name"] for r in read_metrics(whole / "metrics.jsonl"))
     assert not memory.select("SELECT 1 FROM episodes WHERE purpose = 'try'")
+
+
+@pytest.mark.slow
+def test_nonsense_alone_leaves_the_run_to_scripted_engines(config, whole, tmp_path):
+    again = config.copy_and_resolve_references()
+    again.agents.llm.tools = False
+    with fake.FakeServer(otherwise=fake.says("the the the (the) the")) as server:
+        again.agents.llm.base_url = server.url
+        _run(again, tmp_path / "nonsense")
+    counts = read_commits(tmp_path / "nonsense")[-1].agents
+    for own in (counts["engine.write"], counts["engine.scene"]):
+        assert own["fallback"] >= 1 and "accepted" not in own
+        refused = sum(n for what, n in own.items() if what.startswith("rejected:") or what == "no_program")
+        assert refused == own["answered"] > 0
+    assert len(read_commits(tmp_path / "nonsense")[-1].environments["1"]) == config.rounds.environments

@@ -5,6 +5,7 @@ import types
 import pytest
 
 from coda_jax import config as settings
+from coda_jax.loop import parts
 from coda_jax.loop.rounds import propose, recall
 from coda_jax.loop.rounds.variants import Base
 from coda_jax.memory.store import Memory
@@ -51,5 +52,5 @@ def test_traces_are_priors_of_strategies_that_remember_and_can_be_switched_off(s
     run = types.SimpleNamespace(config=config, memory=memory, train=Catalogue("train"))
     mode = made.mode("target_mass_kg:high", factor="ATTRIBUTE", phase="transport")
     bases = [Base(0, sample_spec(run.train, "pick_place", "id", "train", 0))]
-    (text, *_) = [t for t in propose._texts(run, mode, bases) if '"mass"' in t]  # type: ignore[arg-type]
+    (text, *_) = [t for t in propose._texts(run, mode, bases, parts.engine_of(run.train)) if '"mass"' in t]  # type: ignore[arg-type]
     assert ("high=0.5" in text) == used

@@ -6,6 +6,8 @@ import logging
 import os
 import re
 
+from coda_jax.programs import confine
+
 HIDDEN = "[key]"
 _USABLE = re.compile(r"[\x21-\x7e]+")
 _LEAST_SECRET = 8  # characters; shorter ones are dummies of local servers, and would be found in every other word
@@ -39,7 +41,8 @@ class Key:
 def take(variable: str) -> Key | None:
     """The key in an environment variable, which children of this process then no longer see; None where it is not set.
 
-    Asked again it is still there. From here on no log record of this process shows it.
+    Asked again it is still there. From here on no log record of this process shows it, and where the system can, no other process of the
+    same user looks into this one.
 
     Raises:
       KeyFormatError: it cannot be sent; the variable is named.
@@ -51,6 +54,7 @@ def take(variable: str) -> Key | None:
         except KeyFormatError as error:
             raise KeyFormatError(f"the key in {variable} cannot be used: {error}; set it anew") from None
         _hide_in_logs()
+        confine.hide_memory()  # the environment that this process began with still holds it
     return _taken.get(variable)
 
 

@@ -5,22 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from coda_jax.agents.base import Case, Diagnosis, Outcome
-from coda_jax.evaluation.film import film_strip, pick_steps, write_strip
+from coda_jax.evaluation.failures import PHASES, phase_reached
+from coda_jax.evaluation.film import pick_events, write_strip
 from coda_jax.loop import films, parts
 from coda_jax.loop.rounds.proposals import Proposal
 from coda_jax.loop.run import Run
 from coda_jax.scenes.families import margins
-from coda_jax.sim.cameras import FRONT
 from coda_jax.sim.compile import compile_scene
 from coda_jax.sim.demonstrate import Trajectory
-from coda_jax.sim.render import render
 from coda_jax.sim.replay import replay
 from coda_jax.sim.simulator import episode_of
 
@@ -121,14 +119,14 @@ def _replayed(run: Run, outcomes: Sequence[Outcome]) -> dict[tuple[str, int], Tr
 
 def _write(run: Run, file: str, trajectory: Trajectory, closest: int | None) -> None:
     """closest: control step at which the margin was best; it gets a frame of its own."""
-    steps = pick_steps(len(trajectory.qpos), FRAMES)
+    steps = pick_events(phase_reached(trajectory.predicates[:, : 1 + len(PHASES)]), FRAMES)
     if closest is not None:
         steps = np.union1d(steps, [min(closest, len(trajectory.qpos)) - 1])
     spec = trajectory.episode.spec
     scene = compile_scene(spec, run.everything, parts.training_bucket(run.config, run.train), parts.robot_of(run.config))
-    frames = render(scene.model, trajectory.qpos[steps], FRONT, height=films.HEIGHT, width=films.WIDTH, threads=run.config.sim.threads)
     captions = [f"{step + 1} closest" if step + 1 == closest else f"{step + 1}" for step in steps]
-    write_strip(Path(run.folder / file), film_strip(frames, captions, title=spec.task.instruction, success=trajectory.success))
+    made = films.strip(scene, spec, run.everything, trajectory.qpos[steps], captions, trajectory.success, run.config.sim.threads)
+    write_strip(run.folder / file, made)
 
 
 def pictured(proposals: Sequence[Proposal], most: int) -> list[Proposal]:

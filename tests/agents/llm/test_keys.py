@@ -44,6 +44,13 @@ def test_it_is_taken_out_of_the_environment_and_kept(key):
     assert keys.take("SOME_OTHER_KEY") is None
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the switch is Linux's")
+def test_other_processes_do_not_look_into_this_one():
+    taken = "os.environ['K'] = 'k' * 20; keys.take('K'); print(ctypes.CDLL(None).prctl(3, 0))"
+    shown = f"import ctypes, os; from coda_jax.agents.llm import keys; {taken}"
+    assert subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True).stdout.strip() == "0"
+
+
 def test_no_child_gets_it(key):
     shown = subprocess.run([sys.executable, "-c", "import os; print(dict(os.environ))"], capture_output=True, text=True, check=True).stdout
     assert SECRET not in shown
