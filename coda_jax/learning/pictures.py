@@ -15,6 +15,7 @@ import numpy as np
 from coda_jax.types import Array, _pytree
 
 BLOCK = 10  # updates whose pictures are handed over together
+AT_ONCE = 256  # states drawn between two looks at the clock
 
 
 @_pytree

@@ -19,7 +19,7 @@ from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.evaluation.terminal import Progress
-from coda_jax.learning.pictures import PictureTable
+from coda_jax.learning.pictures import AT_ONCE, PictureTable
 from coda_jax.loop import demonstrations, parts, seed_scenes
 from coda_jax.loop.checkpoint import require_space
 from coda_jax.loop.run import Run
@@ -35,7 +35,6 @@ NAME = "pictures"
 FOLDER = "pictures"
 _FILE, _MADE_OF = "demonstrations.npy", "demonstrations.json"
 _VERSION = 1  # of what is drawn: raised where the same states would give other pictures
-AT_ONCE = 256  # states drawn between two looks at the clock
 
 
 @dataclasses.dataclass(frozen=True)
