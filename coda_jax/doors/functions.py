@@ -105,7 +105,7 @@ class Worlds:
         state = State(batch, self._sim.reset(batch), words, np.zeros(self.worlds, bool))
         return state, self.observe(state)
 
-    def restart(self, state: State, which: np.ndarray, scenes: Sequence[SceneSpec]) -> tuple[State, Observation]:
+    def restart(self, state: State, which: np.ndarray | Sequence[bool], scenes: Sequence[SceneSpec]) -> tuple[State, Observation]:
         """The worlds ``which`` [b] bool at the start of new scenes, one for each of them; the others stay as they are.
 
         Raises:

@@ -12,7 +12,7 @@ import jax
 from coda_jax import config as settings
 from coda_jax.learning.dataset import MIN_ROWS, capacity_for
 from coda_jax.learning.pictures import BLOCK
-from coda_jax.loop import evaluation, improvement, mjx_worlds, parts, pictures
+from coda_jax.loop import evaluation, improvement, mjx_worlds, parts
 from coda_jax.loop.round_budget import episodes_of_a_round
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
@@ -24,6 +24,7 @@ RECORD_BYTES = 30e3  # of one recorded rollout on disk
 MOMENT_BYTES = 1.2e3  # of one control step of a recorded episode in memory
 _ROW_BYTES, _STEP_BYTES = 1_100, 4 * 7  # of a decision in the table, and of one control step of one of its candidates
 _COPIES, _DEPTH_BYTES = 3, 5  # of drawn pictures: by camera, joined, with the policy; of a pixel's depth and label from one camera
+DRAWN_AT_ONCE = 256  # states of demonstrations, between two looks at the clock
 _PROCESS_BYTES = 0.9e9  # libraries, text encoder, executables
 _WORLD_BYTES = 0.4e6  # of a native world
 _CELL_BYTES = 4 * 12  # of one channel of a cell in one layer: it is read beside its eight neighbours, forward and backward
@@ -61,7 +62,7 @@ def worlds_looked_at(config: settings.Config) -> int:
 
 def _drawing_bytes(config: settings.Config) -> int:
     """Of the pictures drawn together at most: at a decision in all worlds, or of the demonstrations."""
-    states = max(worlds_looked_at(config), pictures.AT_ONCE)
+    states = max(worlds_looked_at(config), DRAWN_AT_ONCE)
     return _COPIES * picture_bytes(config, states) + states * config.pixels.height * config.pixels.width * _DEPTH_BYTES
 
 
