@@ -22,6 +22,7 @@ from coda_jax.evaluation.terminal import Progress
 from coda_jax.learning.pictures import PictureTable
 from coda_jax.loop import demonstrations, parts, seed_scenes
 from coda_jax.loop.checkpoint import require_space
+from coda_jax.loop.requirements import DRAWN_TOGETHER
 from coda_jax.loop.run import Run
 from coda_jax.runtime import InputError
 from coda_jax.scenes.spec import SceneSpec
@@ -35,7 +36,6 @@ NAME = "pictures"
 FOLDER = "pictures"
 _FILE, _MADE_OF = "demonstrations.npy", "demonstrations.json"
 _VERSION = 1  # of what is drawn: raised where the same states would give other pictures
-AT_ONCE = 256  # states drawn between two looks at the clock
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,10 +139,10 @@ def _draw(run: Run, states: Sequence[_States], wanted: tuple[int, ...]) -> None:
 
 
 def _grouped(states: Sequence[_States]) -> Iterator[list[_States]]:
-    """Demonstrations together as long as they have at most AT_ONCE states."""
+    """Demonstrations together as long as they have at most DRAWN_TOGETHER states."""
     group: list[_States] = []
     for one in states:
-        if group and sum(len(s.rows) for s in group) + len(one.rows) > AT_ONCE:
+        if group and sum(len(s.rows) for s in group) + len(one.rows) > DRAWN_TOGETHER:
             yield group
             group = []
         group.append(one)

@@ -12,13 +12,14 @@ import jax
 from coda_jax import config as settings
 from coda_jax.learning.dataset import MIN_ROWS, capacity_for
 from coda_jax.learning.pictures import BLOCK
-from coda_jax.loop import evaluation, improvement, mjx_worlds, parts, pictures
+from coda_jax.loop import evaluation, improvement, mjx_worlds, parts
 from coda_jax.loop.round_budget import episodes_of_a_round
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.cameras import OBSERVED
 
+DRAWN_TOGETHER = 256  # states of demonstrations, about
 ROW_BYTES = 500  # of one control step of a demonstration
 RECORD_BYTES = 30e3  # of one recorded rollout on disk
 MOMENT_BYTES = 1.2e3  # of one control step of a recorded episode in memory
@@ -61,7 +62,7 @@ def worlds_looked_at(config: settings.Config) -> int:
 
 def _drawing_bytes(config: settings.Config) -> int:
     """Of the pictures drawn together at most: at a decision in all worlds, or of the demonstrations."""
-    states = max(worlds_looked_at(config), pictures.AT_ONCE)
+    states = max(worlds_looked_at(config), DRAWN_TOGETHER)
     return _COPIES * picture_bytes(config, states) + states * config.pixels.height * config.pixels.width * _DEPTH_BYTES
 
 
