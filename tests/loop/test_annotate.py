@@ -95,7 +95,9 @@ def test_what_ends_otherwise_here_is_told_from_its_record(failures):
 
 
 def data_of(path):
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text("utf-8"), re.DOTALL)[1])
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text("utf-8"), re.DOTALL)
+    assert found
+    return json.loads(found[1])
 
 
 def annotated(data, path, name, factor_of):
