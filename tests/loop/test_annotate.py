@@ -12,7 +12,7 @@ from PIL import Image
 
 from benchmarks.injected_causes import Bench, injected
 from coda_jax import main as command_line
-from coda_jax.agents.base import Outcome, Trial
+from coda_jax.agents.base import Outcome, SceneFactor, Trial
 from coda_jax.evaluation.annotation.answers import FACTORS
 from coda_jax.loop import agreement, annotate
 from coda_jax.loop import workdir as folders
@@ -24,7 +24,11 @@ from coda_jax.memory.store import FILE, Memory
 from coda_jax.runtime import InputError
 from tests.benchmarks.open_loop import HORIZON, open_loop
 
-CAUSES = {"mass": ("ATTRIBUTE", "target_mass_kg:high"), "goal_swap": ("TASK", "goal"), "reach": ("SPATIAL", "reach_radius_m:high")}
+CAUSES: dict[str, tuple[SceneFactor, str]] = {
+    "mass": ("ATTRIBUTE", "target_mass_kg:high"),
+    "goal_swap": ("TASK", "goal"),
+    "reach": ("SPATIAL", "reach_radius_m:high"),
+}
 
 
 @pytest.fixture(scope="module")

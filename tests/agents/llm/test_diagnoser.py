@@ -2,12 +2,14 @@
 
 import dataclasses
 import json
+from collections.abc import Sequence
 
 import pytest
 
-from coda_jax.agents.base import Case, Diagnosis, Evidence
+from coda_jax.agents.base import Case, Diagnosis, Evidence, Outcome
 from coda_jax.agents.llm.chat import CallError, CallErrorKind, Picture
 from coda_jax.agents.llm.diagnoser import PURPOSE, LlmDiagnoser, LlmDiagnoserSettings
+from coda_jax.agents.llm.seen import Seen
 from coda_jax.agents.llm.tally import Tally
 from coda_jax.scenes.families import read_goal
 from tests.agents.llm.watched import GOOD, SPECS, STEPS, Says, case, seen, text_of
@@ -34,8 +36,11 @@ def no_rollouts(trials):
 def diagnosed(*answers, failures=None, settings=SETTINGS, watch=None):
     chat, tally, fallback = Says(*answers), Tally(), Scripted()
     draw = lambda frames: [f"{step}: {words}".encode() for step, words in frames]  # noqa: E731
-    watch = watch or (lambda outcomes: [seen(o.trial.spec, draw) for o in outcomes])
-    diagnoser = LlmDiagnoser(chat, settings, tally, fallback, watch)
+
+    def all_seen(outcomes: Sequence[Outcome]) -> list[Seen | None]:
+        return [seen(o.trial.spec, draw) for o in outcomes]
+
+    diagnoser = LlmDiagnoser(chat, settings, tally, fallback, watch or all_seen)
     found = diagnoser.diagnose([case()] if failures is None else failures, ROUND, no_rollouts)
     return found, chat, tally.counts.get(PURPOSE, {}), fallback
 
