@@ -3,11 +3,14 @@
 import json
 
 from coda_jax.evaluation.diagnosers import HEADER, arm_of, read_agreement, rows
-from coda_jax.evaluation.metrics import Summary, Tally
+from coda_jax.evaluation.metrics import Moment, Summary, Tally
 
 
 def summary(after: int, verdicts=None, agents=None) -> Summary:
-    suites = {"pick_place": {s: {"before": Tally(5, 10), "after": Tally(after, 10)} for s in ("layouts", "tasks")}}
+    both: dict[Moment, Tally] = {"before": Tally(5, 10), "after": Tally(after, 10)}
+    suites = {"pick_place": {s: dict(both) for s in ("layouts", "tasks")}}
+        "pick_place": {s: {"before": Tally(5, 10), "after": Tally(after, 10)} for s in ("layouts", "tasks")}
+    }
     suites["pick_place"]["id"] = {"after": Tally(9, 10)}
     return Summary(0, 1.0, 0, {}, [0], 0, suites, diagnoses=verdicts or {}, agents=agents or {})
 

@@ -12,7 +12,7 @@ from PIL import Image
 
 from benchmarks.injected_causes import Bench, injected
 from coda_jax import main as command_line
-from coda_jax.agents.base import Outcome, Trial
+from coda_jax.agents.base import Outcome, SceneFactor, Trial
 from coda_jax.evaluation.annotation.answers import FACTORS
 from coda_jax.loop import agreement, annotate
 from coda_jax.loop import workdir as folders
@@ -24,7 +24,15 @@ from coda_jax.memory.store import FILE, Memory
 from coda_jax.runtime import InputError
 from tests.benchmarks.open_loop import HORIZON, open_loop
 
-CAUSES = {"mass": ("ATTRIBUTE", "target_mass_kg:high"), "goal_swap": ("TASK", "goal"), "reach": ("SPATIAL", "reach_radius_m:high")}
+CAUSES: dict[str, tuple[SceneFactor, str]] = {
+    "mass": ("ATTRIBUTE", "target_mass_kg:high"),
+    "goal_swap": ("TASK", "goal"),
+    "reach": ("SPATIAL", "reach_radius_m:high"),
+}
+    "mass": ("ATTRIBUTE", "target_mass_kg:high"),
+    "goal_swap": ("TASK", "goal"),
+    "reach": ("SPATIAL", "reach_radius_m:high"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +103,8 @@ def test_what_ends_otherwise_here_is_told_from_its_record(failures):
 
 
 def data_of(path):
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text("utf-8"), re.DOTALL)[1])
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', path.read_text("utf-8"), re.DOTALL)
+    return json.loads(data)
 
 
 def annotated(data, path, name, factor_of):
