@@ -14,7 +14,8 @@ def round_rollouts(config: settings.Config) -> dict[str, int]:
     rounds, engine, control = config.rounds, config.engine, config.control
     counts = {"collect": 2 * rounds.bases * rounds.collect}
     if STRATEGIES[config.strategy].diagnoses:
-        counts["diagnose"] = 5 * config.diagnose.failures * config.diagnose.rerollouts
+        reverts = settings.agent_kind(config, "diagnoser") != "random"  # a language model's fallback does
+        counts["diagnose"] = 5 * config.diagnose.failures * config.diagnose.rerollouts if reverts else 0
         counts["search"] = engine.modes * len(engine.levels) * engine.scenes * engine.rollouts
         if settings.agent_kind(config, "engine") == "llm" and config.agents.llm.tools:
             asking = config.agents.llm_engine

@@ -45,6 +45,6 @@ class Seen:
 
 
 class Watch(Protocol):
-    def __call__(self, outcomes: Sequence[Outcome]) -> list[Seen | None]:
+    def __call__(self, outcomes: Sequence[Outcome]) -> Sequence[Seen | None]:
         """The rollouts as they were, in order; None for one that cannot be seen again."""
         ...
