@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.injected_causes import Bench, diagnose_case, read
+from benchmarks.injected_bench import Bench, diagnose_case, read
 from benchmarks.injected_tables import confusion, records, right, side_by_side, tables
 from coda_jax.agents.llm.chat import Reply
 from coda_jax.agents.llm.diagnoser import LlmDiagnoser, LlmDiagnoserSettings

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchmarks.injected_causes import Bench, injected
+from benchmarks.injected_bench import Bench, injected
 from coda_jax import main as command_line
 from coda_jax.agents.base import Outcome, SceneFactor, Trial
 from coda_jax.evaluation.annotation.answers import FACTORS

@@ -122,7 +122,9 @@ def test_every_fault_has_its_kind_and_an_end(case):
 
 
 @pytest.mark.parametrize(
-    "first", [fake.error(429, retry_after="0.05"), fake.error(500), fake.error(408), fake.reset, fake.garbage], ids=str
+    "first",
+    [fake.error(429, retry_after="0.05"), fake.error(500), fake.error(408), fake.reset, fake.garbage],
+    ids=["429", "500", "408", "reset", "garbage"],
 )
 def test_a_passing_fault_is_tried_again(first):
     with FakeServer(first) as server:
