@@ -5,6 +5,7 @@ import dataclasses
 import io
 import json
 import re
+import types
 
 import numpy as np
 import pytest
@@ -17,11 +18,14 @@ from coda_jax.evaluation.annotation.answers import FACTORS
 from coda_jax.loop import agreement, annotate
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.footage import HEIGHT, WIDTH, Footage
+from coda_jax.loop.likeness import is_rollout
+from coda_jax.loop.rounds import evidence, rows
 from coda_jax.loop.rounds import outcomes as stored
-from coda_jax.loop.rounds import rows
 from coda_jax.memory.rows import ControlTest, Diagnosis, Evidence, Mode, PairCounts, mode_id_of
 from coda_jax.memory.store import FILE, Memory
 from coda_jax.runtime import InputError
+from coda_jax.sim.replay import replay
+from coda_jax.sim.simulator import episode_of
 from tests.benchmarks.open_loop import HORIZON, open_loop
 
 CAUSES: dict[str, tuple[SceneFactor, str]] = {
@@ -96,6 +100,31 @@ def test_what_ends_otherwise_here_is_told_from_its_record(failures):
     assert told.draw is None and told.joints_rad.shape == (HORIZON, 0) and told.passed == real.passed
     for name, values in real.phases.items():
         np.testing.assert_array_equal(told.phases[name], values)
+
+
+def test_a_replay_that_runs_out_of_time_in_another_way_is_not_the_rollout(failures):
+    """As long as the rollout and failed like it: what tells them apart is what happened."""
+    policy = open_loop()
+    lifted, still = failures[2], np.zeros_like(failures[2].actions)
+    slower = failures[2].actions * np.array([0.9] * 6 + [1], np.float32)
+    (as_it_was,) = replay(policy.sim, [(episode_of(lifted.trial.spec, HORIZON, lifted.trial.key), lifted.actions)])
+    assert is_rollout(as_it_was, lifted) and is_rollout(as_it_was, dataclasses.replace(lifted, recorded=None))
+    for actions in (still, slower):
+        (other,) = replay(policy.sim, [(episode_of(lifted.trial.spec, HORIZON, lifted.trial.key), actions)])
+        assert len(other.qpos) == lifted.steps and not other.success and not is_rollout(other, lifted)
+        assert not is_rollout(other, dataclasses.replace(lifted, recorded=None))  # told by phase and margins alone
+    # the same margins by another way: only the moments tell
+    recorded = as_it_was.views
+    moved = dataclasses.replace(recorded, ee_pos=np.asarray(recorded.ee_pos) + np.float32(0.05))
+    assert not is_rollout(dataclasses.replace(as_it_was, views=moved), lifted)
+    watch = Footage(policy.config, policy.run.everything, policy.run.train)
+    divergent = dataclasses.replace(lifted, actions=still)
+    real, told, gone = watch([lifted, divergent, dataclasses.replace(divergent, recorded=None)])
+    assert real is not None and told is not None and gone is None
+    assert real.draw is not None and told.draw is None and told.passed == real.passed
+    run = types.SimpleNamespace(config=policy.config, everything=policy.run.everything, train=policy.run.train)
+    key = (lifted.trial.spec.scene_id, lifted.trial.key[1])
+    assert set(evidence._replayed(run, [lifted])) == {key} and evidence._replayed(run, [divergent]) == {}  # type: ignore[arg-type]
 
 
 def data_of(path):
