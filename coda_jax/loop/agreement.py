@@ -83,6 +83,9 @@ def print_agreement(found: Agreement) -> None:
     table.add_row(Text("annotators, kappa"), *(Text(_kappa_text(found.kappas[aspect])) for aspect in ASPECTS))
     print(f"agreement of diagnoses and annotators, {found.answered} failures, % (95 % interval over failures)")
     Console(width=120, highlight=False).print(table)
+    for aspect, kappa in found.kappas.items():
+        if kappa.why:
+            print(f"kappa of {aspect}, no {'value' if kappa.value is None else 'interval'}: {kappa.why}")
     print("unsure: " + ", ".join(f"{name} {n}" for name, n in found.unsure.items()))
 
 
@@ -91,9 +94,10 @@ def _share_text(share: Share) -> str:
 
 
 def _kappa_text(kappa: Kappa) -> str:
-    if kappa.value is None or kappa.low is None or kappa.high is None:
+    if kappa.value is None:
         return f"- ({kappa.agree}/{kappa.n} alike)"
-    return f"{kappa.value:.2f} ({kappa.low:.2f} .. {kappa.high:.2f}), {kappa.agree}/{kappa.n} alike"
+    interval = "no interval" if kappa.low is None or kappa.high is None else f"{kappa.low:.2f} .. {kappa.high:.2f}"
+    return f"{kappa.value:.2f} ({interval}), {kappa.agree}/{kappa.n} alike"
 
 
 def plain(found: Agreement) -> dict[str, Any]:
