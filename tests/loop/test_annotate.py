@@ -5,6 +5,7 @@ import dataclasses
 import io
 import json
 import re
+import shutil
 import types
 
 import numpy as np
@@ -172,6 +173,20 @@ def test_from_the_page_to_the_agreement(run, failures, tmp_path, capsys):
     # of 11 sure answers B's of 3 and 4 differ, and both of 6, which was diagnosed wrongly
     assert factor == {"all diagnoses": (7, 11), "refuted ones removed": (5, 7), "confirmed ones": (5, 5)}
     assert found["annotators"] == ["A", "B"] and found["unsure"] == {"A": 0, "B": 1} and found["kappa"]["factor"]["agree"] == 3
+
+    copy = shutil.copytree(run, tmp_path / "later")
+    assert agreement.current(copy) == found and found["verdicts"]["3"] == "refuted" and found["verdicts"]["6"] is None
+    with Memory.open(copy / FILE, frozenset()) as memory:
+        (test,) = memory.rows(ControlTest, "WHERE verdict = 'refuted'")
+        with memory.transaction() as t:
+            t.add(dataclasses.replace(test, round=2))
+        assert agreement.current(copy) == found  # tested once more, and refuted again
+        with memory.transaction() as t:
+            t.add(dataclasses.replace(test, round=3, verdict="confirmed"))
+    assert agreement.current(copy) is None
+    for verdicts in (None, [], {}, {"x": "refuted"}, {"99": None}, {"9" * 5000: None}):  # of an earlier version, or anybody's
+        (run / agreement.NAME).write_text(json.dumps(found | {"verdicts": verdicts}), "utf-8")
+        assert agreement.current(run) == (found | {"verdicts": {}} if verdicts == {} else None)
 
 
 def test_answers_that_do_not_belong_together(run, tmp_path, capsys):
