@@ -16,7 +16,8 @@ from benchmarks.injected_bench import Bench, injected
 from coda_jax import main as command_line
 from coda_jax.agents.base import Outcome, SceneFactor, Trial
 from coda_jax.evaluation.annotation.answers import FACTORS
-from coda_jax.loop import agreement, annotate
+from coda_jax.evaluation.metrics import Summary, write_summary
+from coda_jax.loop import agreement, annotate, compare
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.footage import HEIGHT, WIDTH, Footage
 from coda_jax.loop.likeness import is_rollout
@@ -184,6 +185,16 @@ def test_from_the_page_to_the_agreement(run, failures, tmp_path, capsys):
         with memory.transaction() as t:
             t.add(dataclasses.replace(test, round=3, verdict="confirmed"))
     assert agreement.current(copy) is None
+    for folder, kind in ((run, "scripted"), (copy, "random")):
+        stored = json.loads((folder / folders.CONFIG_FILE).read_text("utf-8"))
+        stored["config"]["agents"]["diagnoser"] = kind
+        (folder / folders.CONFIG_FILE).write_text(json.dumps(stored), "utf-8")
+        write_summary(folder, Summary(0, 1.0, 0, {}, [0], 0, {}))
+    capsys.readouterr()
+    compare._print_diagnosers({run: run, copy: copy})
+    out = capsys.readouterr().out
+    assert "63.6 %" in out and out.count("63.6 %") == 1  # of the copy, whose verdicts are others now, "-"
+    assert "later: agreement.json is not of its last control tests" in out and f"{run.name}: agreement" not in out
     for verdicts in (None, [], {}, {"x": "refuted"}, {"99": None}, {"9" * 5000: None}):  # of an earlier version, or anybody's
         (run / agreement.NAME).write_text(json.dumps(found | {"verdicts": verdicts}), "utf-8")
         assert agreement.current(run) == (found | {"verdicts": {}} if verdicts == {} else None)
