@@ -188,10 +188,22 @@ class Sandbox:
                     failed = error
                     continue
             try:
+                _require_launcher()  # a new worker may start from it
                 return _checkout(pool, self.limits).__enter__()
             except (pydantic_monty.MontyCrashedError, RuntimeError, OSError) as error:  # it has not seen the program
                 failed = error
         raise RuntimeError(f"the sandbox's worker does not start ({failed}): run --mode=doctor") from failed
+
+
+def _require_launcher() -> None:
+    """Write the file that workers of this process start from again if it is gone; OSError where that cannot be trusted."""
+    path = _settled[1] if _settled else None
+    if path:
+        try:
+            confine.require_own(path)
+        except OSError:
+            confine.renew()
+            confine.require_own(path)
 
 
 def _opened(limits: Limits, workers: int) -> Any:
@@ -208,6 +220,11 @@ def _opened(limits: Limits, workers: int) -> Any:
             max_checkouts_per_worker=CHECKOUTS_PER_WORKER,
             feed_duration_limit_grace=limits.grace_s,
         )
+        if path and not _settled:
+            try:
+                confine.require_own(path)
+            except OSError:
+                continue
         if _settled or path is None:
             return pool.__enter__()
         try:

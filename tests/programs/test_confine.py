@@ -154,6 +154,53 @@ def test_emptied_cache_does_not_stop_a_sandbox(monkeypatch, tmp_path):
         confine.renew()
 
 
+@linux
+def test_no_launcher_comes_from_a_folder_that_another_user_could_exchange(monkeypatch, tmp_path):
+    unusable, shared, own = tmp_path / "file", tmp_path / "shared", tmp_path / "own"
+    unusable.write_text("")
+    shared.mkdir()
+    own.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(unusable))  # no folder can be made there
+    monkeypatch.setattr(confine.tempfile, "gettempdir", lambda: str(shared))
+    place = shared / f"coda_jax-{os.getuid()}"
+    launcher_of = confine._executable.__wrapped__
+
+    place.symlink_to(own)
+    assert launcher_of("") is None and not list(own.iterdir())
+    place.unlink()
+    place.mkdir(mode=0o700)
+    place.chmod(0o720)
+    assert launcher_of("") is None
+    place.chmod(0o700)
+    shared.chmod(0o777)
+    assert launcher_of("") is None
+    shared.chmod(0o1777)  # as /tmp
+    path = launcher_of("")
+    assert path is not None and os.access(path, os.X_OK) and os.path.dirname(path) == str(place)
+
+
+@linux
+def test_a_launcher_whose_folder_was_exchanged_is_not_started(monkeypatch, tmp_path):
+    traces, folder = tmp_path / "traces", tmp_path / "folder"
+    folder.mkdir(mode=0o700)
+    (folder / "worker").write_text(f"#!/bin/sh\necho started >> {traces}\nexit 1\n")
+    (folder / "worker").chmod(0o700)
+    confine.require_own(str(folder / "worker"))
+    (tmp_path / "place").symlink_to(folder)
+    with pytest.raises(OSError):
+        confine.require_own(str(tmp_path / "place" / "worker"))
+    for settled in (None, ("", str(tmp_path / "place" / "worker"))):
+        monkeypatch.setattr(sandbox_module, "_settled", settled)
+        monkeypatch.setattr(confine, "launchers", lambda: iter([("", str(tmp_path / "place" / "worker")), ("all", None)]))
+        with Sandbox(LIMITS) as box:
+            if settled:
+                with pytest.raises(RuntimeError, match="does not start"):
+                    box.evaluate("result = 1")
+            else:
+                assert box.evaluate("result = 1") == 1
+    assert not traces.exists()
+
+
 def judged(pid: int, number: int, *arguments: int, audit: int = system_calls.X86_64, column: int = 0) -> str:
     """What the filter says to a system call: its instructions, read as the kernel reads them."""
     data = struct.pack("=IIQ6Q", number, audit, 0, *(*arguments, 0, 0, 0, 0, 0, 0)[:6])
