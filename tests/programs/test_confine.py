@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import shutil
 import signal
 import struct
@@ -121,6 +122,47 @@ def test_a_launcher_that_does_not_work_is_left_out(monkeypatch, tmp_path):
     with Sandbox(LIMITS) as box:
         assert box.evaluate("result = 1") == 1
         assert box.confined().get("seccomp", False) is False
+
+
+def _launchers(monkeypatch, *found):
+    tried = []
+
+    def launchers():
+        for without, path in found:
+            tried.append(without)
+            yield without, path
+
+    monkeypatch.setattr(sandbox_module, "_settled", None)
+    monkeypatch.setattr(confine, "launchers", launchers)
+    return tried
+
+
+@linux
+def test_a_start_that_fails_once_costs_no_layer(monkeypatch, tmp_path, caplog):
+    flaky, seen = tmp_path / "flaky", tmp_path / "seen"
+    start = f'exec {shlex.quote(confine.worker_binary())} "$@"'
+    flaky.write_text(f"#!/bin/sh\nif [ -e {seen} ]; then {start}; fi\ntouch {seen}\nexit 1\n")
+    flaky.chmod(0o700)
+    tried = _launchers(monkeypatch, ("", str(flaky)), ("all", None))
+    with Sandbox(LIMITS) as box:
+        assert box.evaluate("result = 1") == 1
+        assert box.layers_left_out == "" and tried == [""] and seen.exists()
+    assert not caplog.records and sandbox_module.left_out() == []
+
+
+@linux
+def test_what_is_left_out_is_said_once_and_not_tried_again(monkeypatch, tmp_path, caplog):
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o700)
+    tried = _launchers(monkeypatch, ("", str(broken)), ("seccomp,landlock", None))
+    assert sandbox_module.left_out() == []
+    for _ in range(2):
+        with Sandbox(LIMITS) as box:
+            assert box.evaluate("result = 1") == 1
+    assert tried == ["", "seccomp,landlock"] and sandbox_module.left_out() == ["seccomp", "landlock"]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "run without seccomp, landlock: a worker does not start" in caplog.text
 
 
 def test_a_worker_that_no_longer_starts_is_not_the_programs_fault(monkeypatch, tmp_path):
