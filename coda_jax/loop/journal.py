@@ -47,7 +47,7 @@ class Commit:
     stage: that made it. done: finished stages. metrics_bytes: length of ``metrics.jsonl``. files: path in the run folder to SHA-256.
     checkpoint, critic: steps of the policy's and the critic's checkpoints, with the SHA-256 of their folders.
     critic_round, critic_until: round whose critic was begun last, and the step at which it ends.
-    next_seed: first scene seed that was not tried.
+    next_seed: first scene seed that was not tried. own_programs: file to SHA-256 of the user's programs, which are the first of them.
     rejected: scenes by reason. accepted: valid scenes, the first ``used`` of which the planner tried. demos: certified demonstrations.
     planner: category to [successes, episodes] of first tries. causes: their failures by cause. supervised: all tries. suites: evaluated
     ones, as "before/id".
@@ -68,6 +68,7 @@ class Commit:
     critic_round: Count = 0
     critic_until: Count = 0
     next_seed: Count = 0
+    own_programs: dict[str, str] = dataclasses.field(default_factory=dict)
     accepted: Count = 0
     used: Count = 0
     rejected: dict[str, Count] = dataclasses.field(default_factory=dict)
