@@ -54,7 +54,8 @@ class Commit:
     environments: of each round that has them. blocks: trainings finished in rounds. ended_rounds: that the schedule ended.
     asked: what language models were asked, by purpose. agents: what became of what they said (agents/llm/tally.py). calls_bytes: length of
     ``calls.jsonl``.
-    sim_steps: physics steps. compiles: executables built after the start. wall_s: time of committed work.
+    sim_steps: physics steps. compiles: executables built after the start. wall_s: time of committed work. left_out: layers without which
+    workers of the sandbox ran, in any process of the run.
     """
 
     stage: str = ""
@@ -86,6 +87,7 @@ class Commit:
     sim_steps: Count = 0
     compiles: Count = 0
     wall_s: float = 0.0
+    left_out: list[str] = dataclasses.field(default_factory=list)
 
 
 _COMMIT: TypeAdapter[Commit] = TypeAdapter(Commit)
