@@ -252,6 +252,18 @@ def test_what_is_missing_is_named(monkeypatch, changes, environment, message):
     assert message in str(error.value) and "secretword" not in str(error.value) and SECRET not in str(error.value)
 
 
+@pytest.mark.parametrize("key", [SECRET, "two words"])
+@pytest.mark.parametrize(("there", "model"), [(True, "fake"), (False, "fake"), (True, "")])
+def test_a_replay_takes_the_key_out_of_the_environment_too(tmp_path, monkeypatch, key, there, model):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    recording = tmp_path / FILE
+    if there:
+        recording.touch()
+    with contextlib.nullcontext() if there and model else pytest.raises(InputError, match="does not exist|none is named"):
+        language.prepare(asking(replay=str(recording), model=model))
+    assert "OPENAI_API_KEY" not in os.environ
+
+
 def test_what_the_environment_names(monkeypatch):
     monkeypatch.setenv("CODA_JAX_MODEL", "from-there")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
