@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from coda_jax.agents.llm import keys
 from coda_jax.agents.llm.called import MOST_SAID, Called
 from coda_jax.agents.llm.chat import CallError, CallErrorKind, Message, Picture, Reply, Request, ToolCall
-from coda_jax.agents.llm.estimate import estimated_tokens, text_tokens
+from coda_jax.agents.llm.estimate import estimated_tokens, most_tokens, text_tokens
 from coda_jax.agents.llm.replies import unfenced
 from coda_jax.programs.errors import one_line, quote
 from coda_jax.programs.refusal import first_error
@@ -22,7 +22,6 @@ MOST_MESSAGE = 400
 MOST_CALLS = 32  # tools in one turn
 MOST_ARGUMENTS = 64 * 1024  # characters
 _MOST_ID = 64
-_MOST_COUNT = 10**8  # tokens that a server may claim for one call
 FEATURES = ("response_format", "tools", "seed", "max_tokens", "temperature")  # that some servers refuse
 _SPOKEN_OF = {
     "response_format": ("response_format", "json_schema", "json schema", "grammar", "structured"),
@@ -64,8 +63,8 @@ class _Answer(_Received):
 
 
 class _Usage(_Received):
-    prompt_tokens: Annotated[int, Field(ge=0, le=_MOST_COUNT)]
-    completion_tokens: Annotated[int, Field(ge=0, le=_MOST_COUNT)]
+    prompt_tokens: Annotated[int, Field(gt=0)]  # no question is empty
+    completion_tokens: Annotated[int, Field(ge=0)]
 
 
 class _Counted(_Received):
@@ -226,14 +225,24 @@ def _where_and_what(error: ValidationError) -> str:
 
 
 def _counted(request: Request, body: bytes, said: str, answer: Reply | CallError) -> Called:
-    try:
-        usage = _Counted.model_validate_json(body).usage
-        tokens, estimated = (usage.prompt_tokens, usage.completion_tokens), False
-    except ValidationError:
-        tokens, estimated = (estimated_tokens(request), text_tokens(said)), True
+    tokens = _server_count(request, body, said)
+    estimated = tokens is None
+    if tokens is None:
+        tokens = estimated_tokens(request), text_tokens(said)
     if isinstance(answer, Reply):
         return Called(Reply(answer.text, answer.calls, tokens), tokens, estimated)
     return Called(answer, tokens, estimated, said[:MOST_SAID])
+
+
+def _server_count(request: Request, body: bytes, said: str) -> tuple[int, int] | None:
+    """Tokens (in, out) as the server counts; None where it does not, or says what cannot be: the budget is not its to give or to end."""
+    try:
+        usage = _Counted.model_validate_json(body).usage
+    except ValidationError:
+        return None
+    if usage.prompt_tokens + usage.completion_tokens > most_tokens(request) or (said and not usage.completion_tokens):
+        return None
+    return usage.prompt_tokens, usage.completion_tokens
 
 
 def _without_thoughts(text: str) -> str:

@@ -11,9 +11,11 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from coda_jax.agents.llm import endpoint as module
+from coda_jax.agents.llm.budget import Asked, Budgeted
 from coda_jax.agents.llm.called import Called
 from coda_jax.agents.llm.chat import CallError, CallErrorKind, Message, Picture, Reply, Request, Tool, ToolCall
 from coda_jax.agents.llm.endpoint import Endpoint, EndpointSettings, retry_after_s
+from coda_jax.agents.llm.estimate import most_tokens
 from coda_jax.runtime import InputError
 from tests.agents.llm import fake_server as fake
 from tests.agents.llm.fake_server import FakeServer
@@ -299,6 +301,22 @@ def test_tokens_that_a_server_does_not_count_are_estimated(usage):
     with FakeServer(fake.says("hello there", usage=usage)) as server:
         called = asked(server, question("x" * 400))
     assert called.estimated and called.tokens == (108, 3)
+
+
+@pytest.mark.parametrize("usage", [(0, 0), (0, 3), (101, 0), (99_999_999, 1), (1, 99_999_999), (409, 20), (-5, 3), (5, -3)])
+def test_counts_that_cannot_be_are_no_counts(usage):
+    """Neither free questions nor the end of the budget at a server's word; what is reserved for a question is the most it may count."""
+    asking = question("x" * 400)
+    assert most_tokens(asking) == 428
+    with (
+        FakeServer(fake.says("hello there", usage=usage), fake.says("hello there", usage=(408, 20))) as server,
+        Endpoint(settings(server)) as endpoint,
+    ):
+        chat = Budgeted(endpoint, 10_000, 100, {})
+        chat.ask([asking])
+        assert chat.asked["test"] == Asked(108, 3, 1, {"answered": 1})
+        chat.ask([asking])
+        assert chat.asked["test"] == Asked(516, 23, 1, {"answered": 2})
 
 
 def test_no_more_calls_at_once_than_allowed_and_answers_in_order():
