@@ -32,6 +32,7 @@ DUMMY_KEY = "none"  # of local servers: the package wants one, they do not read 
 _BACKOFF_S, _MOST_BACKOFF_S = 0.5, 8.0
 _TRY_AGAIN = (408, 409, 425, 429)  # and every 5xx
 _CLOSING_S = 5.0
+_NOT_TAKEN = (CallErrorKind.REQUEST, CallErrorKind.TOO_LARGE)  # which may be an error's body as well as an answer's
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Endpoint:
 
     def __init__(self, settings: EndpointSettings, key: Key | None = None):
         self.settings = settings
-        self.left_out: set[str] = set()  # of wire.FEATURES: what this server was found not to take
+        self.left_out: set[str] = set()  # of wire.FEATURES: what this server takes no question with
         self._client = _client(settings, key)
         self._loop = asyncio.new_event_loop()
         self._slots = asyncio.Semaphore(settings.concurrency)
@@ -132,14 +133,17 @@ class Endpoint:
     async def _tried(self, request: Request, began: float) -> Called:
         """The outcome after at most ``retries`` further tries; what a server does not take is left out, which is no retry."""
         tries, attempts = 0, 0
+        without = set[str]()  # of this call, until an answer shows that it was the reason
         while True:
-            body = wire.body_of(request, self.settings.model, self.settings.temperature, self.left_out)
+            body = wire.body_of(request, self.settings.model, self.settings.temperature, self.left_out | without)
             attempts += 1
             found = await self._once(request, body)
             if isinstance(found, Called):
+                if not isinstance(found.answer, CallError) or found.answer.kind not in _NOT_TAKEN:
+                    self.left_out |= without
                 return dataclasses.replace(found, attempts=attempts)
             if found.feature:
-                self.left_out.add(found.feature)
+                without.add(found.feature)
                 continue
             tries += 1
             wait = self._pause_s(tries) if found.wait_s is None else found.wait_s

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import functools
 import json
+import re
 from collections.abc import Collection
 from typing import Annotated, Any
 
@@ -30,6 +31,18 @@ _SPOKEN_OF = {
     "max_tokens": ("max_tokens",),
     "temperature": ("temperature",),
 }
+# how servers say that they do not know a field; "requires --" is a flag that they were started without
+_UNKNOWN = re.compile(
+    r"unsupported|\bnot support|n't support|endpoints? (found )?that supports?\b|\bunknown\b|unrecogni[sz]ed|"
+    r"unexpected (field|parameter|keyword|argument|property)|\bextra.(inputs|forbidden)|"
+    r"not (permitted|available|implemented|enabled)|unavailable|requires? --|use .?max_completion_tokens"
+)
+# of a field that they know, with a value or a length they do not take: the next question may do better
+_OF_VALUE = re.compile(
+    r"too (large|small|long|high|low|many)|maximum|minimum|exceed|out of range|(greater|less|larger|longer) than|at (most|least)|"
+    r"context.?(length|window|size)"
+)
+_CODES = frozenset({"unsupported_parameter", "unknown_parameter", "unrecognized_parameter"})
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
 
@@ -74,6 +87,7 @@ class _Counted(_Received):
 class _Problem(_Received):
     message: str = ""
     param: str | None = None
+    code: Any = None  # some servers repeat the status here
 
 
 class _Refused(_Received):
@@ -143,7 +157,7 @@ def _part(part: str | Picture) -> list[dict[str, Any]]:
 
 
 def feature_refused(body: bytes, sent: Collection[str]) -> str | None:
-    """Which of FEATURES a server's refusal of a request speaks of, among those that were sent; None where of none."""
+    """Which of FEATURES a server says it does not know, among those that were sent; None where it objects to anything else."""
     try:
         problem = _Refused.model_validate_json(body).error
     except ValidationError:
@@ -151,6 +165,8 @@ def feature_refused(body: bytes, sent: Collection[str]) -> str | None:
     asked = [name for name in FEATURES if name in sent]
     named = [name for name in asked if problem.param is not None and problem.param.startswith(name)]
     text = problem.message[:4000].lower()
+    if str(problem.code) not in _CODES and (_OF_VALUE.search(text) or not _UNKNOWN.search(text)):
+        return None
     return next(iter(named or [name for name in asked if any(word in text for word in _SPOKEN_OF[name])]), None)
 
 
