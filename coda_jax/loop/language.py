@@ -114,7 +114,8 @@ def money(cost: float) -> str:
 
 
 class Watch:
-    """Told of answers as they arrive: says now and then how many are there, and stops where a signal asks for it.
+    """Told of answers as they arrive: says now and then how many are there, and stops where a signal asks for it. While none
+    arrives the endpoint looks for the signal itself.
 
     Nothing is lost by a stop: what arrived is recorded, and the stage asks for it again.
     """

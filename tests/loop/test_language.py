@@ -191,6 +191,7 @@ def test_a_signal_stops_at_the_next_answer_and_loses_none(tmp_path, monkeypatch)
         config = asking(server.url, concurrency=1)
         with monkeypatch.context() as patch, started(config, tmp_path) as job:
             patch.setattr(runtime._process, "stop", True)
+            patch.setattr(endpoint, "_STOP_S", 5.0)
             with pytest.raises(Stopped):
                 ask(job, "a", "b", "c")
         with started(config, tmp_path) as job:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from coda_jax import runtime
 from coda_jax.agents.llm import keys, wire
 from coda_jax.agents.llm.called import Called, failed
 from coda_jax.agents.llm.chat import CallError, CallErrorKind, Reply, Request
@@ -32,6 +33,7 @@ DUMMY_KEY = "none"  # of local servers: the package wants one, they do not read 
 _BACKOFF_S, _MOST_BACKOFF_S = 0.5, 8.0
 _TRY_AGAIN = (408, 409, 425, 429)  # and every 5xx
 _CLOSING_S = 5.0
+_STOP_S = 0.2  # a signal to stop is noticed that soon while nothing arrives
 _NOT_TAKEN = (CallErrorKind.REQUEST, CallErrorKind.TOO_LARGE)  # which may be an error's body as well as an answer's
 
 
@@ -103,13 +105,18 @@ class Endpoint:
         return [found[i].answer for i in range(len(requests))]
 
     def call(self, requests: Sequence[Request], done: Callable[[int, Called], None]) -> None:
-        """As ``Caller.call``."""
+        """As ``Caller.call``. Raises Stopped where a signal asks for a stop while nothing arrives; what is out is given up."""
         futures = {asyncio.run_coroutine_threadsafe(self._one(request), self._loop): i for i, request in enumerate(requests)}
         try:
-            for future in concurrent.futures.as_completed(futures):
-                done(futures[future], future.result())
+            waiting = set(futures)
+            while waiting:
+                arrived, waiting = concurrent.futures.wait(waiting, _STOP_S, concurrent.futures.FIRST_COMPLETED)
+                for future in sorted(arrived, key=futures.__getitem__):
+                    done(futures[future], future.result())
+                if not arrived:
+                    runtime.check_stop()
         finally:
-            for future in futures:
+            for future in reversed(futures):  # first those that wait for a slot, which an earlier one would leave to them
                 future.cancel()
 
     def models(self) -> list[str] | CallError:

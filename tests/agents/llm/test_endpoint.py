@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import signal
 import threading
 import time
 
@@ -10,6 +11,7 @@ import psutil
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
+from coda_jax import runtime
 from coda_jax.agents.llm import endpoint as module
 from coda_jax.agents.llm.budget import Asked, Budgeted
 from coda_jax.agents.llm.called import Called
@@ -395,6 +397,26 @@ def test_an_interruption_gives_up_the_rest():
             with pytest.raises(Interrupted):
                 endpoint.call([question("a"), question("b")], interrupt)
         assert time.monotonic() - began < 15
+
+
+def test_a_signal_to_stop_ends_calls_that_nothing_comes_of():
+    """What arrived before is handed on; what is out is given up, long before its deadline, and what waits is not sent."""
+    found, told = {}, threading.Event()
+
+    def signals(handler):
+        told.wait(20)
+        os.kill(os.getpid(), signal.SIGTERM)
+        fake.stall(handler)
+
+    def done(number, called):
+        found[number] = called
+        told.set()
+
+    with FakeServer(fake.says("one"), signals, otherwise=fake.stall) as server:
+        one_by_one = settings(server, deadline_s=60.0, concurrency=1)
+        with runtime.orderly_stop(), Endpoint(one_by_one) as endpoint, pytest.raises(runtime.Stopped):
+            endpoint.call([question(text) for text in "abc"], done)
+        assert list(found) == [0] and len(server.bodies) == 2
 
 
 def test_listed_models():
