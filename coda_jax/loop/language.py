@@ -30,6 +30,12 @@ def prepare(config: settings.Config) -> None:
     if not settings.asks_models(config):
         return
     llm = config.agents.llm
+    try:
+        key = key_of(config)  # first, so that no child sees it whatever comes of the rest
+    except InputError:
+        if not llm.replay:  # which sends none
+            raise
+        key = None
     llm.model = llm.model or os.environ.get(MODEL_VARIABLE, "").strip()
     if not llm.model:
         raise InputError(
@@ -42,7 +48,7 @@ def prepare(config: settings.Config) -> None:
         if not Path(llm.replay).exists():
             raise InputError(f"config.agents.llm.replay: {llm.replay} does not exist; name the calls.jsonl of a run, or its folder")
         return
-    if key_of(config) is None and address_of(config) == OWN_ADDRESS:
+    if key is None and address_of(config) == OWN_ADDRESS:
         raise InputError(
             f"agents ask {llm.model}, but neither a server nor a key is set: set --config.agents.llm.base_url=http://... (or "
             f"{ADDRESS_VARIABLE}) to your server, or put the key of {OWN_ADDRESS} into the environment variable {llm.key_variable}, or "
@@ -108,7 +114,8 @@ def money(cost: float) -> str:
 
 
 class Watch:
-    """Told of answers as they arrive: says now and then how many are there, and stops where a signal asks for it.
+    """Told of answers as they arrive: says now and then how many are there, and stops where a signal asks for it. While none
+    arrives the endpoint looks for the signal itself.
 
     Nothing is lost by a stop: what arrived is recorded, and the stage asks for it again.
     """

@@ -6,6 +6,7 @@ import pytest
 from PIL import Image
 
 from coda_jax import main as command_line
+from coda_jax.agents.llm.recording import FILE, OwnRecording
 from coda_jax.loop import build, coevolve, seed_scenes, user_scenes
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.run import opened
@@ -45,6 +46,14 @@ def test_a_picture_is_sent_and_refusals_end_with_their_counts(tmp_path, capsys):
     row = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert row == {"accepted": False, "counts": {"answered": 3, "fenced": 3, "rejected:syntax": 3}}
     assert "data:image/png;base64," in json.dumps(server.bodies[0]["messages"])
+
+
+def test_two_builds_of_one_output_do_not_write_one_recording(tmp_path, capsys):
+    calls = tmp_path / "x_calls"
+    calls.mkdir()
+    with fake.FakeServer() as server, OwnRecording(calls / FILE, 0):
+        assert _build(server, "--text=an apple", f"--output={tmp_path / 'x.py'}") == command_line.BAD_INPUT
+    assert f"{calls / FILE} is being written by another process" in capsys.readouterr().err and not server.seen
 
 
 @pytest.mark.parametrize("content", [b"", b"GIF89a", b"\x89PNG\r\n\x1a\nnot one", b"\xff\xd8\xff" + b"0" * 100])

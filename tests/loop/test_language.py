@@ -191,6 +191,7 @@ def test_a_signal_stops_at_the_next_answer_and_loses_none(tmp_path, monkeypatch)
         config = asking(server.url, concurrency=1)
         with monkeypatch.context() as patch, started(config, tmp_path) as job:
             patch.setattr(runtime._process, "stop", True)
+            patch.setattr(endpoint, "_STOP_S", 5.0)
             with pytest.raises(Stopped):
                 ask(job, "a", "b", "c")
         with started(config, tmp_path) as job:
@@ -250,6 +251,18 @@ def test_what_is_missing_is_named(monkeypatch, changes, environment, message):
     with pytest.raises(InputError) as error:
         language.prepare(asking(**changes))
     assert message in str(error.value) and "secretword" not in str(error.value) and SECRET not in str(error.value)
+
+
+@pytest.mark.parametrize("key", [SECRET, "two words"])
+@pytest.mark.parametrize(("there", "model"), [(True, "fake"), (False, "fake"), (True, "")])
+def test_a_replay_takes_the_key_out_of_the_environment_too(tmp_path, monkeypatch, key, there, model):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    recording = tmp_path / FILE
+    if there:
+        recording.touch()
+    with contextlib.nullcontext() if there and model else pytest.raises(InputError, match="does not exist|none is named"):
+        language.prepare(asking(replay=str(recording), model=model))
+    assert "OPENAI_API_KEY" not in os.environ
 
 
 def test_what_the_environment_names(monkeypatch):

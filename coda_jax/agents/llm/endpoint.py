@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from coda_jax import runtime
 from coda_jax.agents.llm import keys, wire
 from coda_jax.agents.llm.called import Called, failed
 from coda_jax.agents.llm.chat import CallError, CallErrorKind, Reply, Request
@@ -34,6 +35,8 @@ _BACKOFF_S, _MOST_BACKOFF_S = 0.5, 8.0
 _TRY_AGAIN = (408, 409, 425, 429)  # and every 5xx
 _CLOSING_S = 5.0
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.:/_\[\]-]{1,100}")  # of a server's word where it lies; without query, without words between
+_STOP_S = 0.2  # a signal to stop is noticed that soon while nothing arrives
+_NOT_TAKEN = (CallErrorKind.REQUEST, CallErrorKind.TOO_LARGE)  # which may be an error's body as well as an answer's
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +75,7 @@ class Endpoint:
 
     def __init__(self, settings: EndpointSettings, key: Key | None = None):
         self.settings = settings
-        self.left_out: set[str] = set()  # of wire.FEATURES: what this server was found not to take
+        self.left_out: set[str] = set()  # of wire.FEATURES: what this server takes no question with
         self._client = _client(settings, key)
         self._loop = asyncio.new_event_loop()
         self._slots = asyncio.Semaphore(settings.concurrency)
@@ -104,13 +107,18 @@ class Endpoint:
         return [found[i].answer for i in range(len(requests))]
 
     def call(self, requests: Sequence[Request], done: Callable[[int, Called], None]) -> None:
-        """As ``Caller.call``."""
+        """As ``Caller.call``. Raises Stopped where a signal asks for a stop while nothing arrives; what is out is given up."""
         futures = {asyncio.run_coroutine_threadsafe(self._one(request), self._loop): i for i, request in enumerate(requests)}
         try:
-            for future in concurrent.futures.as_completed(futures):
-                done(futures[future], future.result())
+            waiting = set(futures)
+            while waiting:
+                arrived, waiting = concurrent.futures.wait(waiting, _STOP_S, concurrent.futures.FIRST_COMPLETED)
+                for future in sorted(arrived, key=futures.__getitem__):
+                    done(futures[future], future.result())
+                if not arrived:
+                    runtime.check_stop()
         finally:
-            for future in futures:
+            for future in reversed(futures):  # first those that wait for a slot, which an earlier one would leave to them
                 future.cancel()
 
     def models(self) -> list[str] | CallError:
@@ -134,14 +142,17 @@ class Endpoint:
     async def _tried(self, request: Request, began: float) -> Called:
         """The outcome after at most ``retries`` further tries; what a server does not take is left out, which is no retry."""
         tries, attempts = 0, 0
+        without = set[str]()  # of this call, until an answer shows that it was the reason
         while True:
-            body = wire.body_of(request, self.settings.model, self.settings.temperature, self.left_out)
+            body = wire.body_of(request, self.settings.model, self.settings.temperature, self.left_out | without)
             attempts += 1
             found = await self._once(request, body)
             if isinstance(found, Called):
+                if not isinstance(found.answer, CallError) or found.answer.kind not in _NOT_TAKEN:
+                    self.left_out |= without
                 return dataclasses.replace(found, attempts=attempts)
             if found.feature:
-                self.left_out.add(found.feature)
+                without.add(found.feature)
                 continue
             tries += 1
             wait = self._pause_s(tries) if found.wait_s is None else found.wait_s

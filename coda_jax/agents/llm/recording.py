@@ -8,6 +8,7 @@ there several times, the last line counts: it is what the run went on with.
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import functools
 import hashlib
 import json
@@ -247,14 +248,14 @@ class Recording:
 
 
 class OwnRecording(Recording):
-    """The recording that a run writes while it goes on. Use as a context manager.
+    """The recording that a run writes while it goes on, alone: it holds a lock on the file. Use as a context manager.
 
     Args:
       path: of the file, made where there is none. settled_bytes: its length at the last commit. Passing faults recorded after it were of
         work that is done again, so their questions are asked again; all else that is recorded stands.
 
     Raises:
-      InputError: as ``Recording``, or it is a link or no plain file.
+      InputError: as ``Recording``, or it is a link or no plain file, or another process writes it.
     """
 
     def __init__(self, path: Path, settled_bytes: int):
@@ -263,11 +264,20 @@ class OwnRecording(Recording):
         self._settled = settled_bytes
         self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o644), "ab")
         try:
+            self._lock(path)  # before anything is read or cut off: its end may be half a line of another process
             super().__init__(path)
             self._file.truncate(self.bytes)
         except BaseException:
             self._file.close()
             raise
+
+    def _lock(self, path: Path) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{path} is being written by another process; wait for its end, or write elsewhere") from None
+        except OSError:
+            return  # of a file system without locks
 
     def _lines(self) -> Iterator[tuple[int, _Text | _Call]]:
         for place, line in super()._lines():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import functools
 import json
+import re
 from collections.abc import Collection
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from coda_jax.agents.llm import keys
 from coda_jax.agents.llm.called import MOST_SAID, Called
 from coda_jax.agents.llm.chat import CallError, CallErrorKind, Message, Picture, Reply, Request, ToolCall
-from coda_jax.agents.llm.estimate import estimated_tokens, text_tokens
+from coda_jax.agents.llm.estimate import estimated_tokens, most_tokens, text_tokens
 from coda_jax.agents.llm.replies import unfenced
 from coda_jax.programs.errors import one_line, quote
 from coda_jax.programs.refusal import first_error
@@ -22,7 +23,6 @@ MOST_MESSAGE = 400
 MOST_CALLS = 32  # tools in one turn
 MOST_ARGUMENTS = 64 * 1024  # characters
 _MOST_ID = 64
-_MOST_COUNT = 10**8  # tokens that a server may claim for one call
 FEATURES = ("response_format", "tools", "seed", "max_tokens", "temperature")  # that some servers refuse
 _SPOKEN_OF = {
     "response_format": ("response_format", "json_schema", "json schema", "grammar", "structured"),
@@ -31,6 +31,18 @@ _SPOKEN_OF = {
     "max_tokens": ("max_tokens",),
     "temperature": ("temperature",),
 }
+# how servers say that they do not know a field; "requires --" is a flag that they were started without
+_UNKNOWN = re.compile(
+    r"unsupported|\bnot support|n't support|endpoints? (found )?that supports?\b|\bunknown\b|unrecogni[sz]ed|"
+    r"unexpected (field|parameter|keyword|argument|property)|\bextra.(inputs|forbidden)|"
+    r"not (permitted|available|implemented|enabled)|unavailable|requires? --|use .?max_completion_tokens"
+)
+# of a field that they know, with a value or a length they do not take: the next question may do better
+_OF_VALUE = re.compile(
+    r"too (large|small|long|high|low|many)|maximum|minimum|exceed|out of range|(greater|less|larger|longer) than|at (most|least)|"
+    r"context.?(length|window|size)"
+)
+_CODES = frozenset({"unsupported_parameter", "unknown_parameter", "unrecognized_parameter"})
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
 
@@ -64,8 +76,8 @@ class _Answer(_Received):
 
 
 class _Usage(_Received):
-    prompt_tokens: Annotated[int, Field(ge=0, le=_MOST_COUNT)]
-    completion_tokens: Annotated[int, Field(ge=0, le=_MOST_COUNT)]
+    prompt_tokens: Annotated[int, Field(gt=0)]  # no question is empty
+    completion_tokens: Annotated[int, Field(ge=0)]
 
 
 class _Counted(_Received):
@@ -75,6 +87,7 @@ class _Counted(_Received):
 class _Problem(_Received):
     message: str = ""
     param: str | None = None
+    code: Any = None  # some servers repeat the status here
 
 
 class _Refused(_Received):
@@ -144,7 +157,7 @@ def _part(part: str | Picture) -> list[dict[str, Any]]:
 
 
 def feature_refused(body: bytes, sent: Collection[str]) -> str | None:
-    """Which of FEATURES a server's refusal of a request speaks of, among those that were sent; None where of none."""
+    """Which of FEATURES a server says it does not know, among those that were sent; None where it objects to anything else."""
     try:
         problem = _Refused.model_validate_json(body).error
     except ValidationError:
@@ -152,6 +165,8 @@ def feature_refused(body: bytes, sent: Collection[str]) -> str | None:
     asked = [name for name in FEATURES if name in sent]
     named = [name for name in asked if problem.param is not None and problem.param.startswith(name)]
     text = problem.message[:4000].lower()
+    if str(problem.code) not in _CODES and (_OF_VALUE.search(text) or not _UNKNOWN.search(text)):
+        return None
     return next(iter(named or [name for name in asked if any(word in text for word in _SPOKEN_OF[name])]), None)
 
 
@@ -226,14 +241,24 @@ def _where_and_what(error: ValidationError) -> str:
 
 
 def _counted(request: Request, body: bytes, said: str, answer: Reply | CallError) -> Called:
-    try:
-        usage = _Counted.model_validate_json(body).usage
-        tokens, estimated = (usage.prompt_tokens, usage.completion_tokens), False
-    except ValidationError:
-        tokens, estimated = (estimated_tokens(request), text_tokens(said)), True
+    tokens = _server_count(request, body, said)
+    estimated = tokens is None
+    if tokens is None:
+        tokens = estimated_tokens(request), text_tokens(said)
     if isinstance(answer, Reply):
         return Called(Reply(answer.text, answer.calls, tokens), tokens, estimated)
     return Called(answer, tokens, estimated, said[:MOST_SAID])
+
+
+def _server_count(request: Request, body: bytes, said: str) -> tuple[int, int] | None:
+    """Tokens (in, out) as the server counts; None where it does not, or says what cannot be: the budget is not its to give or to end."""
+    try:
+        usage = _Counted.model_validate_json(body).usage
+    except ValidationError:
+        return None
+    if usage.prompt_tokens + usage.completion_tokens > most_tokens(request) or (said and not usage.completion_tokens):
+        return None
+    return usage.prompt_tokens, usage.completion_tokens
 
 
 def _without_thoughts(text: str) -> str:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import signal
 import threading
 import time
 
@@ -10,10 +11,13 @@ import psutil
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
+from coda_jax import runtime
 from coda_jax.agents.llm import endpoint as module
+from coda_jax.agents.llm.budget import Asked, Budgeted
 from coda_jax.agents.llm.called import Called
 from coda_jax.agents.llm.chat import CallError, CallErrorKind, Message, Picture, Reply, Request, Tool, ToolCall
 from coda_jax.agents.llm.endpoint import Endpoint, EndpointSettings, retry_after_s
+from coda_jax.agents.llm.estimate import most_tokens
 from coda_jax.runtime import InputError
 from tests.agents.llm import fake_server as fake
 from tests.agents.llm.fake_server import FakeServer
@@ -262,11 +266,18 @@ def test_calls_of_tools(behaviour, found):
     ("refusal", "gone", "instead"),
     [
         (fake.error(400, "Unsupported parameter", "response_format"), "response_format", None),
-        (fake.error(422, "this server knows no json_schema"), "response_format", None),
+        (fake.error(422, "unknown field: json_schema"), "response_format", None),
         (fake.error(400, "seed is not supported"), "seed", None),
         (fake.error(400, "Unsupported value", "temperature"), "temperature", None),
         (fake.error(400, "use 'max_completion_tokens' instead", "max_tokens"), "max_tokens", "max_completion_tokens"),
-        (fake.error(404, "no endpoint that supports tool use"), "tools", None),
+        (fake.error(404, "No endpoints found that support tool use"), "tools", None),
+        (fake.error(400, "Unrecognized request argument supplied: seed"), "seed", None),
+        (fake.error(400, "Unsupported value: 'temperature' does not support 0.5 with this model"), "temperature", None),
+        (fake.error(400, "llama3 does not support tools"), "tools", None),
+        (fake.error(400, '"auto" tool choice requires --enable-auto-tool-choice'), "tools", None),
+        (fake.gives({"error": {"message": "no", "param": "seed", "code": "unknown_parameter"}}, 400), "seed", None),
+        (fake.gives({"error": {"message": "seed is not supported", "code": 400}}, 400), "seed", None),
+        (fake.gives({"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"]}]}, 422), "seed", None),
     ],
 )
 def test_what_a_server_does_not_take_is_left_out_once_and_for_all(refusal, gone, instead):
@@ -284,10 +295,42 @@ def test_what_a_server_does_not_take_is_left_out_once_and_for_all(refusal, gone,
         assert first.keys() - body.keys() == {gone}
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        fake.error(400, "max_tokens is too large: 5000", "max_tokens"),
+        fake.error(400, "max_tokens is too large: 5000. This model supports at most 4096 completion tokens", "max_tokens"),
+        fake.error(400, "This model's maximum context length is 8192 tokens; 9000 in the messages, 1000 in the tools"),
+        fake.error(400, "Unsupported value: seed is out of range", "seed"),
+        fake.error(400, "temperature must be a number", "temperature"),
+        fake.error(400, "Invalid schema for response_format 'Number'", "response_format"),
+        fake.gives({"error": {"message": "no tools", "code": {"a": []}}}, 400),
+        fake.gives({"error": {"message": "too long with tools", "code": "context_length_exceeded"}}, 400),
+    ],
+)
+def test_a_value_that_is_refused_costs_no_feature(refusal):
+    request = question(schema=Number, tools=(Tool("look", "Looks.", Number),))
+    with FakeServer(refusal, otherwise=fake.says('{"number": 4}')) as server, Endpoint(settings(server)) as endpoint:
+        first, second = endpoint.ask([request])[0], endpoint.ask([request])[0]
+        assert isinstance(first, CallError) and first.kind is Kind.REQUEST and isinstance(second, Reply)
+        assert len(server.bodies) == 2 and server.bodies[0] == server.bodies[1] and not endpoint.left_out
+
+
+def test_what_was_left_out_in_vain_is_sent_again():
+    request = question(tools=(Tool("look", "Looks.", Number),))
+    script = [fake.error(400, "tools are not supported"), fake.error(400, "bad picture")]
+    with FakeServer(*script) as server, Endpoint(settings(server)) as endpoint:
+        first, second = endpoint.ask([request])[0], endpoint.ask([request])[0]
+        assert isinstance(first, CallError) and first.kind is Kind.REQUEST and isinstance(second, Reply)
+        assert ["tools" in body for body in server.bodies] == [True, False, True] and not endpoint.left_out
+
+
 def test_a_server_that_refuses_everything_ends():
     def refuse(handler):
         sent = handler.server.owner.bodies[-1]
-        fake.error(400, "no", next(iter(name for name in ("seed", "max_tokens", "temperature") if name in sent), "model"))(handler)
+        fake.error(400, "not supported", next(iter(name for name in ("seed", "max_tokens", "temperature") if name in sent), "model"))(
+            handler
+        )
 
     with FakeServer(otherwise=refuse) as server:
         assert kind_of(asked(server)) is Kind.REQUEST
@@ -299,6 +342,22 @@ def test_tokens_that_a_server_does_not_count_are_estimated(usage):
     with FakeServer(fake.says("hello there", usage=usage)) as server:
         called = asked(server, question("x" * 400))
     assert called.estimated and called.tokens == (108, 3)
+
+
+@pytest.mark.parametrize("usage", [(0, 0), (0, 3), (101, 0), (99_999_999, 1), (1, 99_999_999), (409, 20), (-5, 3), (5, -3)])
+def test_counts_that_cannot_be_are_no_counts(usage):
+    """Neither free questions nor the end of the budget at a server's word; what is reserved for a question is the most it may count."""
+    asking = question("x" * 400)
+    assert most_tokens(asking) == 428
+    with (
+        FakeServer(fake.says("hello there", usage=usage), fake.says("hello there", usage=(408, 20))) as server,
+        Endpoint(settings(server)) as endpoint,
+    ):
+        chat = Budgeted(endpoint, 10_000, 100, {})
+        chat.ask([asking])
+        assert chat.asked["test"] == Asked(108, 3, 1, {"answered": 1})
+        chat.ask([asking])
+        assert chat.asked["test"] == Asked(516, 23, 1, {"answered": 2})
 
 
 def test_no_more_calls_at_once_than_allowed_and_answers_in_order():
@@ -338,6 +397,26 @@ def test_an_interruption_gives_up_the_rest():
             with pytest.raises(Interrupted):
                 endpoint.call([question("a"), question("b")], interrupt)
         assert time.monotonic() - began < 15
+
+
+def test_a_signal_to_stop_ends_calls_that_nothing_comes_of():
+    """What arrived before is handed on; what is out is given up, long before its deadline, and what waits is not sent."""
+    found, told = {}, threading.Event()
+
+    def signals(handler):
+        told.wait(20)
+        os.kill(os.getpid(), signal.SIGTERM)
+        fake.stall(handler)
+
+    def done(number, called):
+        found[number] = called
+        told.set()
+
+    with FakeServer(fake.says("one"), signals, otherwise=fake.stall) as server:
+        one_by_one = settings(server, deadline_s=60.0, concurrency=1)
+        with runtime.orderly_stop(), Endpoint(one_by_one) as endpoint, pytest.raises(runtime.Stopped):
+            endpoint.call([question(text) for text in "abc"], done)
+        assert list(found) == [0] and len(server.bodies) == 2
 
 
 def test_listed_models():

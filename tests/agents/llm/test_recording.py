@@ -248,3 +248,14 @@ def test_files_that_are_none(tmp_path):
     with pytest.raises(InputError, match="link or no plain file"):
         OwnRecording(tmp_path / FILE, 0)
     assert (tmp_path / "there").read_text() == "untouched"
+
+
+def test_two_never_write_one_file(tmp_path):
+    path = tmp_path / FILE
+    with OwnRecording(path, 0):
+        path.write_bytes(b'{"half a line')
+        with pytest.raises(InputError, match="calls.jsonl is being written by another process"):
+            OwnRecording(path, 0)
+        assert path.read_bytes() == b'{"half a line'
+    OwnRecording(path, 0).close()
+    assert path.read_bytes() == b""
