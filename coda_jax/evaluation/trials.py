@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import jax
+import numpy as np
 
 from coda_jax.agents.base import Measured, Outcome, Recorded, Trial
 from coda_jax.evaluation.failures import PHASES, phase_failed
@@ -20,20 +21,26 @@ _FIRST_MARGIN = 1 + len(PHASES)  # columns: nu, phases, margins (sim/simulator.p
 
 
 def outcome_of(result: Result, trial: Trial) -> Outcome:
-    """Phase and margins of one finished rollout; a flagged one has failed in the phase it had reached.
-
-    A scene whose goal holds at the start has no control step, hence no margins.
-    """
-    phase = None if result.success else phase_failed(result.predicates[:, :_FIRST_MARGIN]) or PHASES[-1]
-    measured = {}
-    for column, margin in enumerate(margins(trial.spec) if result.steps else (), _FIRST_MARGIN):
-        values = result.predicates[:, column]
-        step = int(values.argmin() if margin.best == "smallest" else values.argmax())
-        measured[margin.name] = Measured(float(values[step]), step + 1, margin.threshold, margin.unit)
+    """Phase and margins of one finished rollout; a flagged one has failed in the phase it had reached."""
+    phase, measured = ending(result.predicates, result.success, trial.spec)
     recorded = None
     if result.views is not None and result.chunks is not None:
         recorded = Recorded(result.views, result.executed, result.prefix, result.chunks)
     return Outcome(trial, result.success, result.steps, phase, measured, result.health, result.actions, recorded)
+
+
+def ending(predicates: np.ndarray, success: bool, spec: SceneSpec) -> tuple[str | None, dict[str, Measured]]:
+    """The failed phase, None for a success, and the margins by name of a rollout with predicates [t, p] after each control step.
+
+    A scene whose goal holds at the start has no control step, hence no margins.
+    """
+    phase = None if success else phase_failed(predicates[:, :_FIRST_MARGIN]) or PHASES[-1]
+    measured = {}
+    for column, margin in enumerate(margins(spec) if len(predicates) else (), _FIRST_MARGIN):
+        values = predicates[:, column]
+        step = int(values.argmin() if margin.best == "smallest" else values.argmax())
+        measured[margin.name] = Measured(float(values[step]), step + 1, margin.threshold, margin.unit)
+    return phase, measured
 
 
 class TrialRunner:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from rich.text import Text
 from coda_jax import config as settings
 from coda_jax.evaluation.annotation.agreement import ASPECTS, GROUPS, Agreement, Diagnosed, Kappa, Share, agreement
 from coda_jax.evaluation.annotation.answers import Answers, read_answers
+from coda_jax.evaluation.diagnosers import read_agreement
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.loop import workdir as folders
 from coda_jax.memory.rows import ControlTest, Diagnosis
@@ -33,10 +34,13 @@ def run(folder: Path, answers: Sequence[Path]) -> None:
     first, second = _both(answers)
     with Memory.reading(folder / FILE) as memory:
         _check(memory, folder, answers, (first, second))
-        found = agreement(diagnosed(memory), first, second)
+        diagnoses = diagnosed(memory)
+    found = agreement(diagnoses, first, second)
     print_agreement(found)
     record = {"sheet": first.sheet, "annotators": [first.annotator, second.annotator]}
     record |= {"diagnoser": settings.agent_kind(config, "diagnoser")} | plain(found)
+    answered = {str(answer.episode) for one in (first, second) for answer in one.answers}
+    record["verdicts"] = _verdicts(diagnoses, answered)
     path = folder / NAME
     atomic_write(path, (json.dumps(record, indent=1) + "\n").encode())
     print(path)
@@ -49,6 +53,21 @@ def diagnosed(memory: Memory) -> list[Diagnosed]:
         Diagnosed(d.episode_id, d.factor, d.phase, verdicts.get(d.mode_id) if d.mode_id else None)
         for d in memory.rows(Diagnosis, "ORDER BY episode_id")
     ]
+
+
+def current(folder: Path) -> dict[str, Any] | None:
+    """What agreement.json of a run says; None where there is none, or a control test has since said otherwise of what was answered."""
+    record = read_agreement(folder / NAME)
+    if record is None or not isinstance(stored := record.get("verdicts"), dict):
+        return None
+    with Memory.reading(folder / FILE) as memory:
+        now = _verdicts(diagnosed(memory), stored.keys())
+    return record if now == stored else None
+
+
+def _verdicts(diagnoses: Sequence[Diagnosed], episodes: Set[str]) -> dict[str, str | None]:
+    """Episode, as JSON has keys, to the verdict that its shares were counted with."""
+    return {str(d.episode): d.verdict for d in diagnoses if str(d.episode) in episodes}
 
 
 def _both(paths: Sequence[Path]) -> tuple[Answers, Answers]:
@@ -83,6 +102,9 @@ def print_agreement(found: Agreement) -> None:
     table.add_row(Text("annotators, kappa"), *(Text(_kappa_text(found.kappas[aspect])) for aspect in ASPECTS))
     print(f"agreement of diagnoses and annotators, {found.answered} failures, % (95 % interval over failures)")
     Console(width=120, highlight=False).print(table)
+    for aspect, kappa in found.kappas.items():
+        if kappa.why:
+            print(f"kappa of {aspect}, no {'value' if kappa.value is None else 'interval'}: {kappa.why}")
     print("unsure: " + ", ".join(f"{name} {n}" for name, n in found.unsure.items()))
 
 
@@ -91,9 +113,10 @@ def _share_text(share: Share) -> str:
 
 
 def _kappa_text(kappa: Kappa) -> str:
-    if kappa.value is None or kappa.low is None or kappa.high is None:
+    if kappa.value is None:
         return f"- ({kappa.agree}/{kappa.n} alike)"
-    return f"{kappa.value:.2f} ({kappa.low:.2f} .. {kappa.high:.2f}), {kappa.agree}/{kappa.n} alike"
+    interval = "no interval" if kappa.low is None or kappa.high is None else f"{kappa.low:.2f} .. {kappa.high:.2f}"
+    return f"{kappa.value:.2f} ({interval}), {kappa.agree}/{kappa.n} alike"
 
 
 def plain(found: Agreement) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def run(folder: Path, count: int, output: Path | None) -> None:
             raise InputError(f"{folder} has no diagnoses yet: rounds make them (config.rounds.count), with a strategy that diagnoses")
         items = _items(config, folder, memory, drawn(found, count, config.seed))
     if not items:
-        raise InputError(f"no diagnosed rollout of {folder} ends here as it was recorded: another backend or version of the simulator")
+        raise InputError(f"no diagnosed rollout of {folder} goes here as it was recorded: another backend or version of the simulator")
     path = output or folder / NAME
     text = page(items, f"Why did it fail? {len(items)} rollouts").encode("utf-8", errors="replace")
     try:
@@ -60,7 +60,7 @@ def run(folder: Path, count: int, output: Path | None) -> None:
         raise InputError(f"cannot write {path}: {error.strerror}; give another --output") from None
     print(f"{path}: {len(items)} of {len(found)} diagnosed failures, {len(text) / 1e6:.1f} MB, sheet {sheet_of(items)}")
     if len(items) < min(count, len(found)):
-        print(f"{min(count, len(found)) - len(items)} end otherwise here than where they were recorded, and are left out")
+        print(f"{min(count, len(found)) - len(items)} go otherwise here than where they were recorded, and are left out")
     print(f"give the same file to two people; then --mode=agreement --workdir={folder} --answers=annotation_A.json,annotation_B.json")
 
 

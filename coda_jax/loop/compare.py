@@ -16,8 +16,8 @@ from coda_jax.evaluation import diagnosers
 from coda_jax.evaluation.comparison import compare_runs
 from coda_jax.evaluation.metrics import SUMMARY, Summary, read_summary
 from coda_jax.evaluation.terminal import duration
+from coda_jax.loop import agreement
 from coda_jax.loop import workdir as folders
-from coda_jax.loop.agreement import NAME as AGREEMENT
 from coda_jax.runtime import InputError
 
 _HEADER = ("suite", "reference", "run", "difference, points", "95 % interval, paired")
@@ -66,15 +66,18 @@ def _print_diagnosers(runs: Mapping[Path, Path]) -> None:
     kinds = {folder: settings.agent_kind(folders.read_config(run), "diagnoser") for folder, run in runs.items()}
     if len(set(kinds.values())) < 2:
         return
-    arms = [
-        diagnosers.arm_of(_name(folder), kind, _summary(folder, runs[folder]), diagnosers.read_agreement(runs[folder] / AGREEMENT))
-        for folder, kind in kinds.items()
-    ]
+    agreements = {folder: agreement.current(run) for folder, run in runs.items()}
+    arms = [diagnosers.arm_of(_name(folder), kind, _summary(folder, runs[folder]), agreements[folder]) for folder, kind in kinds.items()]
     table = Table(*diagnosers.HEADER, box=None, pad_edge=False)
     for row in diagnosers.rows(arms):
         table.add_row(*map(Text, row))
     print("who diagnoses (success: 95 % over rollouts; agreement of factor and phase with two annotators)")
     Console(width=190, highlight=False).print(table)
+    for folder, run in runs.items():
+        if agreements[folder] is None and (run / agreement.NAME).exists():
+            print(
+                f"{_name(folder)}: {agreement.NAME} is not of its last control tests; write it anew with --mode=agreement --workdir={run}"
+            )
 
 
 def _summary(folder: Path, run: Path) -> Summary:

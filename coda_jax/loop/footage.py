@@ -14,6 +14,7 @@ from coda_jax.agents.llm.seen import Draw, Seen
 from coda_jax.evaluation.failures import PHASES, phases_passed
 from coda_jax.evaluation.film import film_strip
 from coda_jax.loop import parts
+from coda_jax.loop.likeness import is_rollout
 from coda_jax.programs import expressions
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.cameras import OBSERVED
@@ -39,7 +40,7 @@ class Footage:
         self._sim = parts.native_simulator(config, catalogue, parts.training_bucket(config, train))
 
     def __call__(self, outcomes: Sequence[Outcome]) -> list[Seen | None]:
-        """The rollouts in order. One that ends otherwise than it was recorded (another backend) is told from its recorded moments, without
+        """The rollouts in order. One that goes otherwise than it was recorded (another backend) is told from its recorded moments, without
         pictures; None where there are none."""
         horizon = parts.horizon_of(self._config)
         episodes = [episode_of(o.trial.spec, horizon(o.trial.spec), o.trial.key) for o in outcomes]
@@ -48,7 +49,7 @@ class Footage:
         return [self._seen(again.get(id(episode)), episode, outcome) for episode, outcome in zip(episodes, outcomes, strict=True)]
 
     def _seen(self, trajectory: Trajectory | None, episode: Episode, outcome: Outcome) -> Seen | None:
-        if trajectory is not None and trajectory.success == outcome.success and len(trajectory.qpos) == outcome.steps:
+        if trajectory is not None and is_rollout(trajectory, outcome):
             joints = trajectory.qpos[:, : self._sim.robot.dof]
             return self._of(episode, trajectory.views, trajectory.predicates, joints, self._draw(trajectory))
         if outcome.recorded is None or not outcome.steps:

@@ -13,7 +13,7 @@ bash launch/local.sh --mode=compare --workdir=runs/diagnoser-scripted --against=
 from coda_jax import config as settings
 
 
-def get_config(variant: str = "") -> settings.Config:
+def get_config(variant: str = "scripted") -> settings.Config:
     variants = ("scripted", "llm", "random", "smoke")
     if variant not in variants:
         raise settings.InputError(f'diagnoser has no variant "{variant}"; use one of {", ".join(variants)}')

@@ -5,6 +5,8 @@ import dataclasses
 import io
 import json
 import re
+import shutil
+import types
 
 import numpy as np
 import pytest
@@ -14,14 +16,18 @@ from benchmarks.injected_bench import Bench, injected
 from coda_jax import main as command_line
 from coda_jax.agents.base import Outcome, SceneFactor, Trial
 from coda_jax.evaluation.annotation.answers import FACTORS
-from coda_jax.loop import agreement, annotate
+from coda_jax.evaluation.metrics import Summary, write_summary
+from coda_jax.loop import agreement, annotate, compare
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.footage import HEIGHT, WIDTH, Footage
+from coda_jax.loop.likeness import is_rollout
+from coda_jax.loop.rounds import evidence, rows
 from coda_jax.loop.rounds import outcomes as stored
-from coda_jax.loop.rounds import rows
 from coda_jax.memory.rows import ControlTest, Diagnosis, Evidence, Mode, PairCounts, mode_id_of
 from coda_jax.memory.store import FILE, Memory
 from coda_jax.runtime import InputError
+from coda_jax.sim.replay import replay
+from coda_jax.sim.simulator import episode_of
 from tests.benchmarks.open_loop import HORIZON, open_loop
 
 CAUSES: dict[str, tuple[SceneFactor, str]] = {
@@ -98,6 +104,31 @@ def test_what_ends_otherwise_here_is_told_from_its_record(failures):
         np.testing.assert_array_equal(told.phases[name], values)
 
 
+def test_a_replay_that_runs_out_of_time_in_another_way_is_not_the_rollout(failures):
+    """As long as the rollout and failed like it: what tells them apart is what happened."""
+    policy = open_loop()
+    lifted, still = failures[2], np.zeros_like(failures[2].actions)
+    slower = failures[2].actions * np.array([0.9] * 6 + [1], np.float32)
+    (as_it_was,) = replay(policy.sim, [(episode_of(lifted.trial.spec, HORIZON, lifted.trial.key), lifted.actions)])
+    assert is_rollout(as_it_was, lifted) and is_rollout(as_it_was, dataclasses.replace(lifted, recorded=None))
+    for actions in (still, slower):
+        (other,) = replay(policy.sim, [(episode_of(lifted.trial.spec, HORIZON, lifted.trial.key), actions)])
+        assert len(other.qpos) == lifted.steps and not other.success and not is_rollout(other, lifted)
+        assert not is_rollout(other, dataclasses.replace(lifted, recorded=None))  # told by phase and margins alone
+    # the same margins by another way: only the moments tell
+    recorded = as_it_was.views
+    moved = dataclasses.replace(recorded, ee_pos=np.asarray(recorded.ee_pos) + np.float32(0.05))
+    assert not is_rollout(dataclasses.replace(as_it_was, views=moved), lifted)
+    watch = Footage(policy.config, policy.run.everything, policy.run.train)
+    divergent = dataclasses.replace(lifted, actions=still)
+    real, told, gone = watch([lifted, divergent, dataclasses.replace(divergent, recorded=None)])
+    assert real is not None and told is not None and gone is None
+    assert real.draw is not None and told.draw is None and told.passed == real.passed
+    run = types.SimpleNamespace(config=policy.config, everything=policy.run.everything, train=policy.run.train)
+    key = (lifted.trial.spec.scene_id, lifted.trial.key[1])
+    assert set(evidence._replayed(run, [lifted])) == {key} and evidence._replayed(run, [divergent]) == {}  # type: ignore[arg-type]
+
+
 def data_of(path):
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text("utf-8"), re.DOTALL)
     assert found
@@ -143,6 +174,30 @@ def test_from_the_page_to_the_agreement(run, failures, tmp_path, capsys):
     # of 11 sure answers B's of 3 and 4 differ, and both of 6, which was diagnosed wrongly
     assert factor == {"all diagnoses": (7, 11), "refuted ones removed": (5, 7), "confirmed ones": (5, 5)}
     assert found["annotators"] == ["A", "B"] and found["unsure"] == {"A": 0, "B": 1} and found["kappa"]["factor"]["agree"] == 3
+
+    copy = shutil.copytree(run, tmp_path / "later")
+    assert agreement.current(copy) == found and found["verdicts"]["3"] == "refuted" and found["verdicts"]["6"] is None
+    with Memory.open(copy / FILE, frozenset()) as memory:
+        (test,) = memory.rows(ControlTest, "WHERE verdict = 'refuted'")
+        with memory.transaction() as t:
+            t.add(dataclasses.replace(test, round=2))
+        assert agreement.current(copy) == found  # tested once more, and refuted again
+        with memory.transaction() as t:
+            t.add(dataclasses.replace(test, round=3, verdict="confirmed"))
+    assert agreement.current(copy) is None
+    for folder, kind in ((run, "scripted"), (copy, "random")):
+        stored = json.loads((folder / folders.CONFIG_FILE).read_text("utf-8"))
+        stored["config"]["agents"]["diagnoser"] = kind
+        (folder / folders.CONFIG_FILE).write_text(json.dumps(stored), "utf-8")
+        write_summary(folder, Summary(0, 1.0, 0, {}, [0], 0, {}))
+    capsys.readouterr()
+    compare._print_diagnosers({run: run, copy: copy})
+    out = capsys.readouterr().out
+    assert "63.6 %" in out and out.count("63.6 %") == 1  # of the copy, whose verdicts are others now, "-"
+    assert "later: agreement.json is not of its last control tests" in out and f"{run.name}: agreement" not in out
+    for verdicts in (None, [], {}, {"x": "refuted"}, {"99": None}, {"9" * 5000: None}):  # of an earlier version, or anybody's
+        (run / agreement.NAME).write_text(json.dumps(found | {"verdicts": verdicts}), "utf-8")
+        assert agreement.current(run) == (found | {"verdicts": {}} if verdicts == {} else None)
 
 
 def test_answers_that_do_not_belong_together(run, tmp_path, capsys):

@@ -12,19 +12,25 @@ from collections.abc import Sequence
 
 from coda_jax.agents.base import Case, Diagnoser, Diagnosis, RolloutFn
 from coda_jax.agents.llm.chat import CallError, CallErrorKind, Chat, Message, Picture, Reply, Request
-from coda_jax.agents.llm.diagnosis import NO_CAUSE, Answer, Rejection, checked, parsed
+from coda_jax.agents.llm.diagnosis import MOST_REASON, NO_CAUSE, Answer, Rejection, checked, parsed
 from coda_jax.agents.llm.episode_text import cause_lines, episode_text, scene_text
 from coda_jax.agents.llm.frames import chosen_steps
 from coda_jax.agents.llm.seen import Seen, Watch
 from coda_jax.agents.llm.tally import Tally
 from coda_jax.agents.prompts import prompt
 from coda_jax.agents.vocabulary import Measurements, measurements
+from coda_jax.programs.errors import one_line
 from coda_jax.scenes.families import PHASES
 
 PURPOSE = "diagnoser"
 MOST_REASKS = 2
 # The model answered, and may do better: everything else is the server's or the budget's.
 _ITS_OWN = (CallErrorKind.SCHEMA, CallErrorKind.EMPTY, CallErrorKind.TRUNCATED)
+# Where the error speaks to the run's owner; of what does not fit the schema it speaks to the model.
+_WHY = {
+    CallErrorKind.EMPTY: "the answer was empty",
+    CallErrorKind.TRUNCATED: "the answer was cut off before it ended: make it shorter",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +124,8 @@ class LlmDiagnoser:
             self._tally.count(PURPOSE, reply.kind.value)
             if reply.kind not in _ITS_OWN:
                 return None
-            return _with(question, None, "the answer was empty, too long or not of the schema; answer with one JSON object of its fields")
+            why = _WHY.get(reply.kind) or one_line(reply.message, MOST_REASON)
+            return _with(question, None, f"{why}; answer with one JSON object of the schema's fields")
         self._tally.count(PURPOSE, "answered")
         answer = parsed(reply.text)
         judged = answer if isinstance(answer, Rejection) else checked(answer, question.case.outcome, question.seen, round_.causes())

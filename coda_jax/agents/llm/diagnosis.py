@@ -11,12 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from coda_jax.agents.base import Diagnosis, Evidence, Factor, Outcome
 from coda_jax.agents.llm.seen import Seen
 from coda_jax.agents.vocabulary import EXECUTION_CAUSE
-from coda_jax.programs.errors import quote
+from coda_jax.programs.errors import one_line, quote
 from coda_jax.scenes.families import PHASES
 
 NAME = "llm"
 NO_CAUSE = "none"  # how a model says EXECUTION_CAUSE
 MOST_STEPS, MOST_OBJECTS = 8, 6
+MOST_REASON = 160  # characters of why an answer does not fit
 
 
 class Answer(BaseModel):
@@ -49,7 +50,8 @@ def parsed(text: str) -> Answer | Rejection:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(quote(part).strip("'") for part in first["loc"]) or "the answer"
         known = where.split(".")[0] in Answer.model_fields or where == "the answer"
-        message = f"{where}: {quote(first['msg'], 120).strip(chr(39))}" if known else "a field that is not asked for"
+        # pydantic's words, none of the model's: nothing in them to be cut but their length
+        message = f"{where}: {one_line(first['msg'], MOST_REASON)}" if known else "a field that is not asked for"
         return Rejection("schema", f"the answer does not fit the schema: {message}; answer with one JSON object of its fields")
 
 

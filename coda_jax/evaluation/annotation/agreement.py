@@ -16,6 +16,8 @@ GROUPS = (BEFORE, AFTER, CONFIRMED)
 ASPECTS = ("factor", "phase", "both")
 _RESAMPLES, _SEED = 5_000, 0
 _ROWS = 100_000  # of labels that are resampled at once
+_MOST_UNDEFINED = 0.01  # share of resamples that may be left out: less than half of what either end of the interval cuts off
+_ALIKE = 1e-9  # between kappas that differ by rounding alone
 Label = tuple[str | None, str | None]  # factor, phase
 
 
@@ -40,13 +42,15 @@ class Share(NamedTuple):
 
 class Kappa(NamedTuple):
     """Cohen's kappa of the annotators and its 95 % interval, over diagnoses of which both were sure. agree: how many of ``n`` they label
-    alike. value, low, high: None where chance alone would always agree."""
+    alike. value: None where chance alone would always agree. low, high: None where resampling cannot tell how sure the value is; why: in
+    words then, else ""."""
 
     agree: int
     n: int
     value: float | None
     low: float | None
     high: float | None
+    why: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,8 +91,18 @@ def _share(diagnoses: Sequence[Diagnosed], said: Sequence[Mapping[int, Answer]],
         if sure:
             k.append(sum(_seen((a.factor, a.phase), aspect) == _seen((d.factor, d.phase), aspect) for a in sure))
             n.append(len(sure))
-    interval = wilson(sum(k), sum(n)) if len(k) < 2 else cluster_bootstrap(k, n)
-    return Share(sum(k), sum(n), len(k), interval)
+    return Share(sum(k), sum(n), len(k), _interval(k, n))
+
+
+def _interval(k: Sequence[int], n: Sequence[int]) -> Interval:
+    """Of shares ``k`` of ``n``, one for each diagnosis. Where all are equal there is nothing to resample: Wilson's, each diagnosis counted
+    once whoever answered, from the whole number of them below the share to the one above."""
+    if not k:
+        return wilson(0, 0)
+    if any(k[0] * total != one * n[0] for one, total in zip(k, n, strict=True)):
+        return cluster_bootstrap(k, n)
+    below, above = len(k) * k[0] // n[0], -(-len(k) * k[0] // n[0])
+    return Interval(wilson(below, len(k)).low, wilson(above, len(k)).high)
 
 
 def _paired(said: Sequence[Mapping[int, Answer]], aspect: str) -> tuple[list[Label], list[Label]]:
@@ -117,17 +131,23 @@ def cohens_kappa(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def _kappa(first: Sequence[Label], second: Sequence[Label]) -> Kappa:
     agree, n = sum(a == b for a, b in zip(first, second, strict=True)), len(first)
     if not n:
-        return Kappa(0, 0, None, None, None)
+        return Kappa(0, 0, None, None, None, "there is no failure of which both were sure")
     numbers = {label: i for i, label in enumerate(dict.fromkeys([*first, *second]))}
     a, b = (np.array([numbers[label] for label in labels]) for labels in (first, second))
     value = float(cohens_kappa(a, b))
     if np.isnan(value):
-        return Kappa(agree, n, None, None, None)
+        return Kappa(agree, n, None, None, None, "both gave one and the same answer throughout, as chance alone would")
     rng, at_once = np.random.default_rng(_SEED), max(1, _ROWS // n)
     parts = []
     for first_one in range(0, _RESAMPLES, at_once):
         picks = rng.integers(0, n, (min(at_once, _RESAMPLES - first_one), n))
         parts.append(cohens_kappa(a[picks], b[picks]))
     resampled = np.concatenate(parts)
-    low, high = np.quantile(resampled[~np.isnan(resampled)], (0.025, 0.975))
+    undefined = np.isnan(resampled)
+    if undefined.mean() > _MOST_UNDEFINED:
+        return Kappa(agree, n, value, None, None, f"{100 * undefined.mean():.0f} % of the resamples have no kappa")
+    defined = resampled[~undefined]
+    if np.ptp(defined) < _ALIKE:
+        return Kappa(agree, n, value, None, None, "all resamples give the same")
+    low, high = np.quantile(defined, (0.025, 0.975))
     return Kappa(agree, n, value, float(low), float(high))

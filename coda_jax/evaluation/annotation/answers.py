@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
+from coda_jax.agents.base import Factor
 from coda_jax.programs.errors import one_line
 from coda_jax.programs.refusal import first_error
 from coda_jax.runtime import InputError
+from coda_jax.scenes.families import Phase
 
 KIND, VERSION = "coda_jax.annotation", 1
-FACTORS = ("TASK", "SPATIAL", "ATTRIBUTE", "EXECUTION")
-PHASES = ("approach", "grasp", "transport", "place", "release")
+FACTORS: tuple[Factor, ...] = get_args(Factor)
 NAME = r"[A-Za-z0-9_.-]{1,40}"  # of an annotator
 _MOST_BYTES, _MOST = 2_000_000, 10_000
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
@@ -26,8 +27,8 @@ class Answer:
 
     episode: Annotated[int, Field(ge=1, lt=2**53)]
     scene_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
-    factor: Literal["TASK", "SPATIAL", "ATTRIBUTE", "EXECUTION"] | None
-    phase: Literal["approach", "grasp", "transport", "place", "release"] | None
+    factor: Factor | None
+    phase: Phase | None
     unsure: bool
 
     @model_validator(mode="after")

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from importlib import resources
 from string import Template
 
-from coda_jax.evaluation.annotation.answers import FACTORS, KIND, NAME, PHASES, VERSION
+from coda_jax.evaluation.annotation.answers import FACTORS, KIND, NAME, VERSION
+from coda_jax.scenes.families import PHASES
 
 _MEANING = {
     "TASK": "what is asked for: it did something else",

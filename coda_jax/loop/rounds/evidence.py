@@ -14,6 +14,7 @@ from coda_jax.agents.base import Case, Diagnosis, Outcome
 from coda_jax.evaluation.failures import PHASES, phase_reached
 from coda_jax.evaluation.film import pick_events, write_strip
 from coda_jax.loop import films, parts
+from coda_jax.loop.likeness import is_rollout
 from coda_jax.loop.rounds.proposals import Proposal
 from coda_jax.loop.run import Run
 from coda_jax.scenes.families import margins
@@ -65,7 +66,7 @@ def missed_margin(outcome: Outcome) -> list[Any] | None:
 def draw_clips(run: Run, round_number: int, cases: Sequence[Case], findings: Sequence[Finding]) -> None:
     """Film strips of one failure of each of ``evaluate.films`` modes, and of its base scene's success where one was collected.
 
-    Writes a row of kind "evidence" for each. Rollouts are carried out again from their recorded actions; one that ends otherwise than
+    Writes a row of kind "evidence" for each. Rollouts are carried out again from their recorded actions; one that goes otherwise than
     it was recorded (another backend) is no evidence and is left out.
     """
     picked = chosen(findings, run.config.evaluate.films)
@@ -114,7 +115,7 @@ def _replayed(run: Run, outcomes: Sequence[Outcome]) -> dict[tuple[str, int], Tr
     horizon = parts.horizon_of(run.config)
     jobs = [(episode_of(o.trial.spec, horizon(o.trial.spec), o.trial.key), o.actions) for o in recorded.values()]
     found = {(t.episode.spec.scene_id, t.episode.key[1]): t for t in replay(sim, jobs)}
-    return {key: t for key, t in found.items() if t.success == recorded[key].success and len(t.qpos) == recorded[key].steps}
+    return {key: t for key, t in found.items() if is_rollout(t, recorded[key])}
 
 
 def _write(run: Run, file: str, trajectory: Trajectory, closest: int | None) -> None:

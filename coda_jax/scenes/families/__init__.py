@@ -10,7 +10,7 @@ from coda_jax.scenes.families.base import APPROACH_M, Family
 from coda_jax.scenes.families.geometry import INSIDE_MARGIN_M, can_hold, radius, reference_kind, scaled_assets
 from coda_jax.scenes.families.registry import find_layout, get, names, register, unregister
 from coda_jax.scenes.families.staging import LIFTED_M
-from coda_jax.scenes.families.steps import MOST_GOALS, PHASES, Gate, Goal, Margin, NoPlace, Rejected, Step, named
+from coda_jax.scenes.families.steps import MOST_GOALS, PHASES, Gate, Goal, Margin, NoPlace, Phase, Rejected, Step, named
 from coda_jax.scenes.families.steps import success as success_of
 from coda_jax.scenes.spec import SceneSpec
 
@@ -25,6 +25,7 @@ __all__ = [
     "Goal",
     "Margin",
     "NoPlace",
+    "Phase",
     "Rejected",
     "Step",
     "can_hold",

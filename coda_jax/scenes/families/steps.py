@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol, get_args
 
 from coda_jax.programs.expressions import Expr
 from coda_jax.programs.verifier import CONTACT_FREE, nu
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.placement import Footprint
 
-PHASES = ("approach", "grasp", "transport", "place", "release")
+Phase = Literal["approach", "grasp", "transport", "place", "release"]
+PHASES: tuple[Phase, ...] = get_args(Phase)
 MOST_GOALS = 2  # nu, five phases and five margins of each goal fill a table of expressions (MAX_PREDICATES)
 
 

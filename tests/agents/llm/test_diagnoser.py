@@ -75,9 +75,10 @@ def test_execution_has_no_cause():
         ({"cause": "bad luck"}, "cause", "none of factor ATTRIBUTE"),
         ({"cause": "target_turn_rad:high"}, "cause", "none of factor ATTRIBUTE"),
         ({"factor": "EXECUTION"}, "cause", '"none"'),
-        ({"confidence": 1.5}, "schema", "confidence"),
-        ({"steps": []}, "schema", "steps"),
-        ({"steps": [True]}, "schema", "steps"),
+        ({"confidence": 1.5}, "schema", "confidence: Input should be less than or equal to 1;"),
+        ({"factor": "SCENE"}, "schema", "factor: Input should be 'TASK', 'SPATIAL', 'ATTRIBUTE' or 'EXECUTION';"),
+        ({"steps": []}, "schema", "steps: List should have at least 1 item after validation, not 0;"),
+        ({"steps": [True]}, "schema", "steps.0: Input should be a valid integer;"),
         ({"extra": 1}, "schema", "a field that is not asked for"),
         ({"seen": "x" * 700}, "schema", "seen"),
     ],
@@ -119,6 +120,26 @@ def test_errors_of_calls(kind):
     assert len(chat.asked) == (2 if own else 1)
     assert found.agent == ("llm" if own else "scripted") and bool(fallback.asked) != own
     assert counts == ({kind.value: 1, "answered": 1, "accepted": 1} if own else {kind.value: 1, "fallback": 1})
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "said"),
+    [
+        (
+            CallErrorKind.SCHEMA,
+            "the answer does not fit: confidence: Input should be a valid number",
+            "confidence: Input should be a valid number;",
+        ),
+        (CallErrorKind.SCHEMA, "a\nb" + "x" * 500, "Refused: a b"),
+        (CallErrorKind.TRUNCATED, "raise agents.llm.answer_tokens", "cut off before it ended"),
+        (CallErrorKind.EMPTY, "nothing", "was empty"),
+    ],
+)
+def test_what_an_endpoint_refused_is_asked_again_with_its_reason(kind, message, said):
+    _, chat, _, _ = diagnosed(CallError(kind, message), GOOD)
+    reason = chat.asked[1][0].messages[-1].parts[0]
+    assert isinstance(reason, str) and said in reason and reason.isprintable() and len(reason) < 300
+    assert "answer_tokens" not in reason and reason.endswith("answer with one JSON object of the schema's fields.")
 
 
 def test_failures_keep_their_order_whoever_diagnoses_them():

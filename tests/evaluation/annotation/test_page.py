@@ -9,8 +9,9 @@ from html.parser import HTMLParser
 import pytest
 from PIL import Image
 
-from coda_jax.evaluation.annotation.answers import FACTORS, PHASES
+from coda_jax.evaluation.annotation.answers import FACTORS
 from coda_jax.evaluation.annotation.page import Item, page, sheet_of
+from coda_jax.scenes.families import PHASES
 
 
 def clip() -> bytes:
