@@ -19,6 +19,12 @@ _SPREAD = 1e-6  # less is rounding
 _WAYS = ("high", "low")
 
 
+def is_cause(text: str) -> bool:
+    """Whether a text is a cause that a diagnosis of any round may name."""
+    quantity, _, way = text.partition(":")
+    return text in (EXECUTION_CAUSE, OTHER, *TASK_VERBS) or (quantity in MEASURES and way in _WAYS)
+
+
 @dataclasses.dataclass(frozen=True)
 class Measurements:
     """What the scenes of a round measure. values: name to [n] numbers in rising order; only quantities that differ from scene to scene.

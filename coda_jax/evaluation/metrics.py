@@ -99,7 +99,8 @@ class Summary:
     read and written together; tokens_estimated: questions of which no server counted them. questions: to language models, by purpose and
     what came of them; agents: what became of the answers, by purpose.
     sim_steps: physics steps. robot: who acted. within_reach: [family][suite] scenes that it reaches, where it is not the suites' own.
-    suites: [family][suite]["before" | "after"] = {k, n}.
+    suites: [family][suite]["before" | "after"] = {k, n}. sandbox_without: layers of the operating system with which the sandbox's workers
+    did not start.
     """
 
     seed: int
@@ -125,6 +126,7 @@ class Summary:
     agents: dict[str, dict[str, Count]] = dataclasses.field(default_factory=dict)
     robot: str = "panda"
     within_reach: dict[str, dict[str, Tally]] = dataclasses.field(default_factory=dict)
+    sandbox_without: list[str] = dataclasses.field(default_factory=list)
 
 
 _SUMMARY: TypeAdapter[Summary] = TypeAdapter(Summary)

@@ -143,8 +143,8 @@ class TrainingCheck:
         met = ", ".join(f"{s.name!r} at {step}" for s, step in zip(program.subgoals, found.first[worst], strict=True))
         return (
             f"in {found.share:.0%} of the demonstrations {found.needed} subgoals lie inside the phase {phase}, in {LEAST_INSIDE:.0%} they "
-            f"must: in demonstration {name} it lies after control step {max(span.begin, 0)} up to {span.end}, and the subgoals are first "
-            f"met: {met}; change the conditions of {found.needed} so that they are met there"
+            f"must: in demonstration {name} it lies after control step {span.begin} up to {span.end}, and the subgoals are first "
+            f"met: {met}; change the conditions of {found.needed} so that they are met there, one after the other"
         )
 
     def _mended(self, program: TrainingProgram) -> TrainingProgram | None:

@@ -28,7 +28,7 @@ def run(config: settings.Config, workdir: Path, dry_run: bool) -> None:
     """
     with parts.mendable():
         own_families.add(config)
-        user_scenes.texts(config)
+        own_programs = user_scenes.texts(config)
         parts.robot_of(config)  # one that cannot be used is refused before any work, and by a dry run too
         evaluation.chosen_scenes(config)
         weights_folder()
@@ -37,6 +37,7 @@ def run(config: settings.Config, workdir: Path, dry_run: bool) -> None:
             print(estimate.describe(config, workdir))
             return
         with opened(config, workdir) as job:
+            user_scenes.check(config, own_programs, job.state.own_programs)
             _stages(job)
 
 

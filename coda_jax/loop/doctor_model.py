@@ -16,7 +16,7 @@ from coda_jax.agents.llm.chat import CallError, CallErrorKind, Message, Request
 from coda_jax.agents.llm.recording import Recording
 from coda_jax.loop import language, parts
 from coda_jax.loop.finding import NOTE, OK, PROBLEM, Finding
-from coda_jax.programs.errors import one_line, quote
+from coda_jax.programs.errors import one_line
 from coda_jax.runtime import InputError
 
 _NAME = "language model"
@@ -50,7 +50,7 @@ def language_model(config: settings.Config) -> Finding:
 
 
 def _asked(config: settings.Config, key: str) -> Finding:
-    name, address = quote(config.agents.llm.model, 80).strip("'"), language.address_of(config)
+    name, address = one_line(config.agents.llm.model, 80), language.address_of(config)
     with parts.endpoint_of(config, min(_DEADLINE_S, config.agents.llm.deadline_s), 0) as endpoint:
         listed = endpoint.models()
         if isinstance(listed, CallError) and listed.kind in (CallErrorKind.CONNECTION, CallErrorKind.DEADLINE):

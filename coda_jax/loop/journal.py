@@ -47,14 +47,15 @@ class Commit:
     stage: that made it. done: finished stages. metrics_bytes: length of ``metrics.jsonl``. files: path in the run folder to SHA-256.
     checkpoint, critic: steps of the policy's and the critic's checkpoints, with the SHA-256 of their folders.
     critic_round, critic_until: round whose critic was begun last, and the step at which it ends.
-    next_seed: first scene seed that was not tried.
+    next_seed: first scene seed that was not tried. own_programs: file to SHA-256 of the user's programs, which are the first of them.
     rejected: scenes by reason. accepted: valid scenes, the first ``used`` of which the planner tried. demos: certified demonstrations.
     planner: category to [successes, episodes] of first tries. causes: their failures by cause. supervised: all tries. suites: evaluated
     ones, as "before/id".
     environments: of each round that has them. blocks: trainings finished in rounds. ended_rounds: that the schedule ended.
     asked: what language models were asked, by purpose. agents: what became of what they said (agents/llm/tally.py). calls_bytes: length of
     ``calls.jsonl``.
-    sim_steps: physics steps. compiles: executables built after the start. wall_s: time of committed work.
+    sim_steps: physics steps. compiles: executables built after the start. wall_s: time of committed work. left_out: layers without which
+    workers of the sandbox ran, in any process of the run.
     """
 
     stage: str = ""
@@ -68,6 +69,7 @@ class Commit:
     critic_round: Count = 0
     critic_until: Count = 0
     next_seed: Count = 0
+    own_programs: dict[str, str] = dataclasses.field(default_factory=dict)
     accepted: Count = 0
     used: Count = 0
     rejected: dict[str, Count] = dataclasses.field(default_factory=dict)
@@ -85,6 +87,7 @@ class Commit:
     sim_steps: Count = 0
     compiles: Count = 0
     wall_s: float = 0.0
+    left_out: list[str] = dataclasses.field(default_factory=list)
 
 
 _COMMIT: TypeAdapter[Commit] = TypeAdapter(Commit)

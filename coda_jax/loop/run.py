@@ -25,6 +25,7 @@ from coda_jax.loop.substeps import Substeps
 from coda_jax.memory.rows import Row
 from coda_jax.memory.store import FILE as MEMORY
 from coda_jax.memory.store import Memory
+from coda_jax.programs import sandbox
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.suites import frozen_scenes
@@ -181,6 +182,7 @@ class Run:
         old = self.state
         if self._asking is not None:  # also in sub-steps: what came of a question before them stands, or they would be of other work
             changes |= {"calls_bytes": self._asking.calls_bytes}
+        changes |= {"left_out": sorted({*old.left_out, *sandbox.left_out()})}
         changes |= {"stage": self._stage, "wall_s": old.wall_s + self._spent, "compiles": old.compiles + self._built}
         self.journal.append(dataclasses.replace(old, **changes), rows)
         self._spent, self._built = 0.0, 0

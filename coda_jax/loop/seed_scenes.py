@@ -47,6 +47,9 @@ class SceneSource:
     """Valid training scenes in the order of their seeds, each of the next family, endlessly; ``sim.worlds`` programs at a time.
 
     scenes: the accepted ones so far, first those of earlier commits. next_seed, rejected: as in Commit.
+
+    Raises:
+      InputError: as ``user_scenes.texts`` and ``user_scenes.check``.
     """
 
     def __init__(self, run: Run):
@@ -54,7 +57,9 @@ class SceneSource:
         self.scenes = load(run.folder, run.state)
         self.next_seed, self.rejected = run.state.next_seed, collections.Counter(run.state.rejected)
         self._stored = len(self.scenes)
-        self._own = user_scenes.texts(run.config)
+        found = user_scenes.texts(run.config)
+        user_scenes.check(run.config, found, run.state.own_programs)
+        self._own, self._own_hashes = list(found.values()), user_scenes.hashes(found)
 
     def __enter__(self) -> SceneSource:
         return self
@@ -113,7 +118,8 @@ class SceneSource:
             atomic_write(self._run.folder / name, content)
             files[name] = file_sha256(self._run.folder / name)
             self._stored = len(self.scenes)
-        return {"files": files, "accepted": len(self.scenes), "next_seed": self.next_seed, "rejected": dict(self.rejected)}
+        counts = {"accepted": len(self.scenes), "next_seed": self.next_seed, "rejected": dict(self.rejected)}
+        return {"files": files, "own_programs": self._own_hashes, **counts}
 
 
 def load(folder: Path, state: Commit) -> list[Scene]:

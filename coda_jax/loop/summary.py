@@ -45,6 +45,7 @@ def summary_of(run: Run, records: Sequence[EvalRecord]) -> Summary:
         agents=state.agents,
         robot=parts.robot_of(run.config).name,
         within_reach=foreign_suites.within_reach(run.config),
+        sandbox_without=state.left_out,
     )
 
 

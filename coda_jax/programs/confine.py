@@ -7,6 +7,7 @@ Linux, or where nothing of it works, the worker starts as it is.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import functools
@@ -15,9 +16,11 @@ import json
 import os
 import shlex
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,22 +79,57 @@ def _executable(without: str) -> str | None:
     text = f'#!/bin/sh\nexec {shlex.join(command)} "$@" 2>/dev/null\n'
     name = f"worker-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     for folder in (cache_home() / "sandbox", Path(tempfile.gettempdir()) / f"coda_jax-{os.getuid()}"):
-        path = folder / name
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            owner = folder.stat()
-            if owner.st_uid != os.getuid() or owner.st_mode & 0o022:
-                continue  # others could put something else there
-            if not path.exists() or path.read_text() != text:
-                part = folder / f".{name}-{os.getpid()}"
-                part.write_text(text)
-                part.chmod(0o700)
-                part.replace(path)
-            if os.access(path, os.X_OK):  # no, on a file system that is mounted without
-                return str(path)
+            with _own_folder(folder) as at:
+                if not _holds(at, name, text):
+                    part = f".{name}-{os.getpid()}-{threading.get_ident()}"
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(part, dir_fd=at)  # of a killed process
+                    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o700, dir_fd=at), "w") as file:
+                        os.fchmod(file.fileno(), 0o700)
+                        file.write(text)
+                    os.replace(part, name, src_dir_fd=at, dst_dir_fd=at)
+                if os.access(name, os.X_OK, dir_fd=at):  # no, on a file system that is mounted without
+                    return str(folder / name)
         except (OSError, ValueError):
             continue
     return None
+
+
+def require_own(path: str) -> None:
+    """Raises OSError where someone else may have put something in the place of a launcher's file, or it is gone."""
+    with _own_folder(Path(path).parent) as at:
+        found = os.stat(Path(path).name, dir_fd=at, follow_symlinks=False)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+            raise PermissionError(f"{path} is not a file that only its user can write")
+
+
+@contextlib.contextmanager
+def _own_folder(folder: Path) -> Iterator[int]:
+    """Descriptor of a folder, no link, in which no other user can put anything and that none can exchange for another one.
+
+    Raises:
+      OSError: it is not so.
+    """
+    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        found, parent = os.fstat(at), folder.parent.stat()
+        if found.st_uid != os.getuid() or found.st_mode & 0o022:
+            raise PermissionError(f"{folder} is not a folder that only its user can write")
+        if parent.st_mode & stat.S_IWOTH and not parent.st_mode & stat.S_ISVTX:
+            raise PermissionError(f"{folder} can be exchanged by every user")
+        yield at
+    finally:
+        os.close(at)
+
+
+def _holds(at: int, name: str, text: str) -> bool:
+    try:
+        with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=at)) as file:
+            return file.read() == text
+    except (OSError, ValueError):
+        return False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ MAX_WORDS = 2  # of a quote: names are shown whole, sentences are not
 
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]+")
 _NOT_A_QUOTE = re.compile(r"[^A-Za-z0-9_ .,+\-*/()\[\]=']+")
+_NOT_A_SENTENCE = re.compile(r"[^A-Za-z0-9_ .,;:?!%+\-/()=']+")
 
 
 class ErrorKind(enum.StrEnum):
@@ -59,6 +60,11 @@ def one_line(text: str, limit: int) -> str:
     """``text`` as a single line of printable ASCII of at most ``limit`` characters."""
     text = _UNPRINTABLE.sub(" ", text[: 4 * limit]).strip()
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def sentence(text: str, limit: int) -> str:
+    """Words of a model's own, to be read as such: one line of printable ASCII without markup characters, at most ``limit`` characters."""
+    return one_line(" ".join(_NOT_A_SENTENCE.sub(" ", text[: 4 * limit]).split()), limit)
 
 
 def quote(value: object, limit: int = MAX_QUOTE) -> str:

@@ -12,6 +12,7 @@ import atexit
 import concurrent.futures
 import contextlib
 import datetime
+import logging
 import os
 import threading
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from typing import Any
 import pydantic_monty
 
 from coda_jax.programs import confine
-from coda_jax.programs.errors import ErrorKind, ProgramError
+from coda_jax.programs.errors import ErrorKind, ProgramError, one_line
 from coda_jax.programs.explain import Task, explained
 from coda_jax.programs.limits import Limits, check_text
 from coda_jax.programs.plain import Plain, parse_reply
@@ -29,6 +30,8 @@ try:
     import resource
 except ImportError:  # not on Windows; the interpreter's limits and the deadline remain
     resource = None
+
+log = logging.getLogger(__name__)
 
 WORKER_ALLOWANCE_BYTES = 512 * 2**20  # address space of the idle worker with its code, well above the measured 0.2 GB
 CHECKOUTS_PER_WORKER = 1000  # a worker is replaced after so many programs
@@ -50,9 +53,15 @@ _inherited: list[Any] = []  # pools of a parent process, kept alive in a forked 
 
 
 _START_S = 20.0  # a worker starts in some 0.1 s, longer on a busy machine
+_TRIES = 2  # of each launcher: what fails for a passing reason must not cost a layer for the rest of the process
 
 # (layers left out, executable) of the workers of this process: the most confined with which one runs here.
 _settled: tuple[str, str | None] | None = None
+
+
+def left_out() -> list[str]:
+    """Layers with which no worker ran in this process; none where no worker has started."""
+    return [name for name in (_settled[0] if _settled else "").split(",") if name]
 
 
 class _OutputLimit(Exception):
@@ -188,41 +197,76 @@ class Sandbox:
                     failed = error
                     continue
             try:
+                _require_launcher()  # a new worker may start from it
                 return _checkout(pool, self.limits).__enter__()
             except (pydantic_monty.MontyCrashedError, RuntimeError, OSError) as error:  # it has not seen the program
                 failed = error
         raise RuntimeError(f"the sandbox's worker does not start ({failed}): run --mode=doctor") from failed
 
 
+def _require_launcher() -> None:
+    """Write the file that workers of this process start from again if it is gone; OSError where that cannot be trusted."""
+    path = _settled[1] if _settled else None
+    if path:
+        try:
+            confine.require_own(path)
+        except OSError:
+            confine.renew()
+            confine.require_own(path)
+
+
 def _opened(limits: Limits, workers: int) -> Any:
-    """A pool of workers as confined as this machine lets them run, which the first of a process finds out."""
+    """A pool of workers as confined as this machine lets them run, which the first of a process finds out.
+
+    Raises:
+      RuntimeError, OSError: no worker starts.
+    """
     global _settled
-    for without, path in [_settled] if _settled else confine.launchers():
-        wait_s = limits.time_s + limits.grace_s
-        pool = pydantic_monty.Monty(
-            binary_path=path,
-            min_processes=1,
-            max_processes=workers,
-            checkout_timeout=60.0 + 10 * wait_s,
-            request_timeout=wait_s + _START_S,
-            max_checkouts_per_worker=CHECKOUTS_PER_WORKER,
-            feed_duration_limit_grace=limits.grace_s,
-        )
-        if _settled or path is None:
-            return pool.__enter__()
-        try:
-            pool.__enter__()
-        except (RuntimeError, OSError):  # the file cannot be started
-            continue
-        try:
-            with _checkout(pool, limits) as session:
-                session.feed_run("1" + _NO_VALUE)
-        except (pydantic_monty.MontyError, RuntimeError, OSError):
-            pool.__exit__(None, None, None)
-            continue
-        _settled = without, path
-        return pool
-    raise AssertionError("the last of the launchers is none")
+    if _settled:
+        _require_launcher()
+        return _pool_of(_settled[1], limits, workers).__enter__()
+    failed: Exception | None = None
+    for without, path in confine.launchers():
+        for _ in range(_TRIES):
+            try:
+                pool = _tried(path, limits, workers)
+            except (pydantic_monty.MontyError, RuntimeError, OSError) as error:
+                failed = error
+                continue
+            _settled = without, path
+            if without:
+                why = f"a worker does not start with them: {one_line(str(failed), 200)}" if failed else "no launcher can be started here"
+                log.warning("workers of the sandbox run without %s: %s (--mode=doctor tells more)", without.replace(",", ", "), why)
+            return pool
+    raise RuntimeError(str(failed)) from failed
+
+
+def _tried(path: str | None, limits: Limits, workers: int) -> Any:
+    """A pool, once a worker of it has computed something; raises where that does not work."""
+    if path:
+        confine.require_own(path)
+    pool = _pool_of(path, limits, workers)
+    pool.__enter__()
+    try:
+        with _checkout(pool, limits) as session:
+            session.feed_run("1" + _NO_VALUE)
+    except BaseException:
+        pool.__exit__(None, None, None)
+        raise
+    return pool
+
+
+def _pool_of(path: str | None, limits: Limits, workers: int) -> Any:
+    wait_s = limits.time_s + limits.grace_s
+    return pydantic_monty.Monty(
+        binary_path=path,
+        min_processes=1,
+        max_processes=workers,
+        checkout_timeout=60.0 + 10 * wait_s,
+        request_timeout=wait_s + _START_S,
+        max_checkouts_per_worker=CHECKOUTS_PER_WORKER,
+        feed_duration_limit_grace=limits.grace_s,
+    )
 
 
 def _checkout(pool: Any, limits: Limits) -> Any:

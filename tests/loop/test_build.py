@@ -6,8 +6,12 @@ import pytest
 from PIL import Image
 
 from coda_jax import main as command_line
+<<<<<<< HEAD
 from coda_jax.agents.llm.recording import FILE, OwnRecording
 from coda_jax.loop import build, seed_scenes, user_scenes
+=======
+from coda_jax.loop import build, coevolve, seed_scenes, user_scenes
+>>>>>>> origin/main
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.run import opened
 from coda_jax.loop.seed_scenes import SceneSource
@@ -101,8 +105,39 @@ def test_own_scene_programs_are_the_first_training_scenes(tmp_path):
 
 def test_a_folder_that_cannot_be_used_is_refused(tmp_path):
     config = small_config()
-    assert user_scenes.texts(config) == []
+    assert user_scenes.texts(config) == {}
     for path in (tmp_path / "none", tmp_path):
         config.scenes.own_programs = str(path)
         with pytest.raises(InputError):
             user_scenes.texts(config)
+
+
+def test_a_run_goes_on_only_with_the_programs_it_began_with(tmp_path):
+    own, folder = tmp_path / "own", tmp_path / "run"
+    (own / "more").mkdir(parents=True)
+    (own / "b.py").write_text(_program("pick_place_ring"))
+    (own / "more" / "c.py").write_text(_program("pick_place_spoons"))
+    config = small_config()
+    config.scenes.own_programs, config.sim.worlds = str(own), 1
+
+    def one_more():
+        with folders.open_run(folder, config), opened(config, folder) as run, SceneSource(run) as source:
+            source.more()
+            run.charge(seed_scenes.NAME)
+            run.commit(**source.store())
+            return source.scenes[-1].program
+
+    assert one_more() == _program("pick_place_ring")
+    (own / "a.py").write_text(_program("pick_place_ring"))
+    with pytest.raises(InputError, match=r"added: a\.py\): set it back"):
+        one_more()
+    with folders.open_run(folder, config), pytest.raises(InputError, match="added"):  # which ends the command with BAD_INPUT
+        coevolve.run(config, folder, dry_run=False)
+    (own / "a.py").unlink()
+    (own / "b.py").write_text("result = 1")
+    (own / "more" / "c.py").rename(own / "d.py")
+    with pytest.raises(InputError, match=r"added: d\.py; removed: more/c\.py; changed: b\.py"):
+        one_more()
+    (own / "d.py").rename(own / "more" / "c.py")
+    (own / "b.py").write_text(_program("pick_place_ring"))
+    assert one_more() == _program("pick_place_spoons")

@@ -311,6 +311,8 @@ def test_the_doctor_speaks_to_the_server_only_where_a_model_is_asked(monkeypatch
         found = doctor_model.language_model(asking())
         assert found.level == OK and "listed among 1" in found.text and "fits a schema" in found.text
         assert server.bodies[0]["max_tokens"] <= 64 and len(server.bodies) == 1
+        named = doctor_model.language_model(asking(model="org/llama3:8b@q4"))
+        assert named.text.startswith(f"org/llama3:8b@q4 at {server.url}, not among the 1 models listed")
         assert SECRET not in repr(found) + repr(idle)
 
 

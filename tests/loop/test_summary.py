@@ -1,13 +1,17 @@
-"""What a run's summary says of its modes, round by round."""
+"""What a run's summary says of its modes, round by round, and of the sandbox."""
 
 import dataclasses
 
 import pytest
 
-from coda_jax.evaluation.metrics import Calibration, Coverage, Verification
-from coda_jax.loop.summary import calibrations, coverage_of, modes_of_round, verification_of
+from coda_jax.evaluation.metrics import Calibration, Coverage, Verification, read_summary, write_summary
+from coda_jax.evaluation.report import write_report
+from coda_jax.loop.run import opened
+from coda_jax.loop.summary import calibrations, coverage_of, modes_of_round, summary_of, verification_of
 from coda_jax.memory.rows import Mode
 from coda_jax.memory.store import FILE, Memory
+from coda_jax.programs import sandbox
+from tests.loop.small import small_config
 from tests.memory import made
 
 
@@ -81,3 +85,26 @@ def test_coverage_of_rounds_and_run():
 def test_a_verification_is_in_order(proposed, first, valid):
     with pytest.raises(ValueError, match="each lies within the next"):
         Verification(proposed, first, valid, True)
+
+
+def test_layers_that_the_sandbox_did_without_in_any_process_are_told(tmp_path, monkeypatch):
+    config = small_config()
+    told = []
+    for settled in (("seccomp,landlock", None), None, ("", None), ("seccomp", None)):
+        monkeypatch.setattr(sandbox, "_settled", settled)
+        with opened(config, tmp_path) as job:
+            job.charge("scenes")
+            job.commit()
+            told.append(summary_of(job, []).sandbox_without)
+            write_summary(job.folder, summary_of(job, []))
+    assert told == [["landlock", "seccomp"]] * 4
+    assert "left out: landlock, seccomp." in write_report(tmp_path).read_text()
+
+
+def test_a_confined_sandbox_is_no_news(tmp_path, monkeypatch):
+    monkeypatch.setattr(sandbox, "_settled", ("", None))
+    with opened(small_config(), tmp_path) as job:
+        job.charge("scenes")
+        job.commit()
+        write_summary(job.folder, summary_of(job, []))
+    assert read_summary(tmp_path).sandbox_without == [] and "left out:" not in write_report(tmp_path).read_text()

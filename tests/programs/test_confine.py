@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import shutil
 import signal
 import struct
@@ -123,6 +124,47 @@ def test_a_launcher_that_does_not_work_is_left_out(monkeypatch, tmp_path):
         assert box.confined().get("seccomp", False) is False
 
 
+def _launchers(monkeypatch, *found):
+    tried = []
+
+    def launchers():
+        for without, path in found:
+            tried.append(without)
+            yield without, path
+
+    monkeypatch.setattr(sandbox_module, "_settled", None)
+    monkeypatch.setattr(confine, "launchers", launchers)
+    return tried
+
+
+@linux
+def test_a_start_that_fails_once_costs_no_layer(monkeypatch, tmp_path, caplog):
+    flaky, seen = tmp_path / "flaky", tmp_path / "seen"
+    start = f'exec {shlex.quote(confine.worker_binary())} "$@"'
+    flaky.write_text(f"#!/bin/sh\nif [ -e {seen} ]; then {start}; fi\ntouch {seen}\nexit 1\n")
+    flaky.chmod(0o700)
+    tried = _launchers(monkeypatch, ("", str(flaky)), ("all", None))
+    with Sandbox(LIMITS) as box:
+        assert box.evaluate("result = 1") == 1
+        assert box.layers_left_out == "" and tried == [""] and seen.exists()
+    assert not caplog.records and sandbox_module.left_out() == []
+
+
+@linux
+def test_what_is_left_out_is_said_once_and_not_tried_again(monkeypatch, tmp_path, caplog):
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o700)
+    tried = _launchers(monkeypatch, ("", str(broken)), ("seccomp,landlock", None))
+    assert sandbox_module.left_out() == []
+    for _ in range(2):
+        with Sandbox(LIMITS) as box:
+            assert box.evaluate("result = 1") == 1
+    assert tried == ["", "seccomp,landlock"] and sandbox_module.left_out() == ["seccomp", "landlock"]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "run without seccomp, landlock: a worker does not start" in caplog.text
+
+
 def test_a_worker_that_no_longer_starts_is_not_the_programs_fault(monkeypatch, tmp_path):
     broken = tmp_path / "broken"
     broken.write_text("#!/bin/sh\nexit 1\n")
@@ -152,6 +194,53 @@ def test_emptied_cache_does_not_stop_a_sandbox(monkeypatch, tmp_path):
     finally:
         monkeypatch.undo()
         confine.renew()
+
+
+@linux
+def test_no_launcher_comes_from_a_folder_that_another_user_could_exchange(monkeypatch, tmp_path):
+    unusable, shared, own = tmp_path / "file", tmp_path / "shared", tmp_path / "own"
+    unusable.write_text("")
+    shared.mkdir()
+    own.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(unusable))  # no folder can be made there
+    monkeypatch.setattr(confine.tempfile, "gettempdir", lambda: str(shared))
+    place = shared / f"coda_jax-{os.getuid()}"
+    launcher_of = confine._executable.__wrapped__
+
+    place.symlink_to(own)
+    assert launcher_of("") is None and not list(own.iterdir())
+    place.unlink()
+    place.mkdir(mode=0o700)
+    place.chmod(0o720)
+    assert launcher_of("") is None
+    place.chmod(0o700)
+    shared.chmod(0o777)
+    assert launcher_of("") is None
+    shared.chmod(0o1777)  # as /tmp
+    path = launcher_of("")
+    assert path is not None and os.access(path, os.X_OK) and os.path.dirname(path) == str(place)
+
+
+@linux
+def test_a_launcher_whose_folder_was_exchanged_is_not_started(monkeypatch, tmp_path):
+    traces, folder = tmp_path / "traces", tmp_path / "folder"
+    folder.mkdir(mode=0o700)
+    (folder / "worker").write_text(f"#!/bin/sh\necho started >> {traces}\nexit 1\n")
+    (folder / "worker").chmod(0o700)
+    confine.require_own(str(folder / "worker"))
+    (tmp_path / "place").symlink_to(folder)
+    with pytest.raises(OSError):
+        confine.require_own(str(tmp_path / "place" / "worker"))
+    for settled in (None, ("", str(tmp_path / "place" / "worker"))):
+        monkeypatch.setattr(sandbox_module, "_settled", settled)
+        monkeypatch.setattr(confine, "launchers", lambda: iter([("", str(tmp_path / "place" / "worker")), ("all", None)]))
+        with Sandbox(LIMITS) as box:
+            if settled:
+                with pytest.raises(RuntimeError, match="does not start"):
+                    box.evaluate("result = 1")
+            else:
+                assert box.evaluate("result = 1") == 1
+    assert not traces.exists()
 
 
 def judged(pid: int, number: int, *arguments: int, audit: int = system_calls.X86_64, column: int = 0) -> str:

@@ -9,6 +9,7 @@ import dataclasses
 import email.utils
 import math
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from coda_jax.agents.llm.called import Called, failed
 from coda_jax.agents.llm.chat import CallError, CallErrorKind, Reply, Request
 from coda_jax.agents.llm.estimate import estimated_tokens
 from coda_jax.agents.llm.keys import Key
-from coda_jax.programs.errors import one_line, quote
+from coda_jax.programs.errors import one_line
 from coda_jax.runtime import InputError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _TRY_AGAIN = (408, 409, 425, 429)  # and every 5xx
 _CLOSING_S = 5.0
 _STOP_S = 0.2  # a signal to stop is noticed that soon while nothing arrives
 _NOT_TAKEN = (CallErrorKind.REQUEST, CallErrorKind.TOO_LARGE)  # which may be an error's body as well as an answer's
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:/_\[\]-]{1,100}")  # of a server's word where it lies; without query, without words between
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,7 +189,8 @@ class Endpoint:
             why = f"; it asks to wait {wait:.4g} s, longer than config.agents.llm.deadline_s" if late else ""
             return _Again(failed(kind, f"the server answered {status} ({said or 'without a word'}){why}"), wait)
         if 300 <= status < 400:
-            where = quote(headers.get("location", ""), 100)
+            address = _ADDRESS.match(keys.redacted(headers.get("location", "")))
+            where = address[0] if address else "somewhere else"
             text = f"the server redirects to {where}; redirects are not followed, set config.agents.llm.base_url to where it is"
             return failed(CallErrorKind.REQUEST, keys.redacted(text))
         advice = {401: "; check the key", 403: "; check the key", 404: "; check config.agents.llm.base_url and model"}.get(status, "")

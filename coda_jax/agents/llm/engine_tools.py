@@ -151,7 +151,7 @@ class EngineTools(Protocol):
     def tried(
         self, program: GenerationProgram, bases: Sequence[SceneSpec], levels: Sequence[float], rollouts: int
     ) -> Mapping[float, tuple[int, int]] | None:
-        """Level to (successes, rollouts) of the present policy, about ``rollouts`` in all; None where there is no policy."""
+        """Level to (successes, rollouts) of the present policy, about ``rollouts`` in all, at least one a level; None without one."""
         ...
 
 
@@ -224,7 +224,10 @@ class _Desk:
             raise ToolRefused("arguments", "try_program takes generation programs")
         if self.left <= 0:
             raise ToolRefused("budget", "the rollouts of this question are used up: give the program")
-        found = self.tools.tried(made, self.bases, tuple(dict.fromkeys(asked.levels)), self.left)
+        levels = tuple(dict.fromkeys(asked.levels))
+        if len(levels) > self.left:
+            raise ToolRefused("budget", f"{self.left} rollouts are left, fewer than {len(levels)} levels: ask for {self.left} at most")
+        found = self.tools.tried(made, self.bases, levels, self.left)
         if found is None:
             raise ToolRefused("unknown", "there is no policy to try it with")
         self.left -= sum(n for _, n in found.values())

@@ -9,8 +9,8 @@ import numpy as np
 
 from coda_jax.agents.base import Outcome
 from coda_jax.agents.llm.seen import Seen
-from coda_jax.agents.vocabulary import Measurements
-from coda_jax.programs.errors import one_line
+from coda_jax.agents.vocabulary import Measurements, is_cause
+from coda_jax.programs.errors import one_line, quote
 from coda_jax.scenes.families import read_goals, scaled_assets
 from coda_jax.scenes.measures import MEASURES, measure
 from coda_jax.scenes.spec import SceneSpec
@@ -55,6 +55,11 @@ def cause_lines(names: Sequence[str]) -> list[str]:
         said = f": {way} {MEASURES[quantity].what}{unit}" if quantity in MEASURES else ""
         lines.append(f'"{cause}"{said}')
     return lines
+
+
+def cause_said(cause: str) -> str:
+    """A cause with what it says, on one line; of one that no diagnosis may name, what ``quote`` leaves."""
+    return cause_lines([cause])[0] if is_cause(cause) else quote(cause)
 
 
 def _objects(spec: SceneSpec) -> list[str]:

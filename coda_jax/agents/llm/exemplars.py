@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Sequence
 
 from coda_jax.agents.base import Failing
+from coda_jax.agents.llm.episode_text import cause_said
 from coda_jax.agents.scripted.potentials import PotentialSettings, ScriptedPotentials, Variant
 from coda_jax.agents.scripted.refinement import RefinementSettings
 from coda_jax.memory.modes import current_modes, learning_values
 from coda_jax.memory.programs import history, programs_of
 from coda_jax.memory.store import Memory
-from coda_jax.programs.errors import quote
 from coda_jax.scenes import families
 from coda_jax.scenes.families import PHASES
 
@@ -36,7 +36,7 @@ class Exemplar:
         """What it is an example of."""
         what = f"{self.factor} in {self.phase}" if self.factor else f"failures in {self.phase}"
         helped = f", under which success rose by {self.gain:.2f}" if self.gain is not None else ""
-        return f"{self.family}, {what}{f', cause {quote(self.cause)}' if self.cause else ''}{helped}"
+        return f"{self.family}, {what}{f', cause {cause_said(self.cause)}' if self.cause else ''}{helped}"
 
 
 def same_staging(one: str, other: str) -> bool:

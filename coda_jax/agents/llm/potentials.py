@@ -16,6 +16,7 @@ from coda_jax.agents.llm.author import Commission, Refusal, refusal_of, written
 from coda_jax.agents.llm.chat import Chat, Message
 from coda_jax.agents.llm.dialogues import side_by_side
 from coda_jax.agents.llm.engine import question_seed
+from coda_jax.agents.llm.episode_text import cause_said
 from coda_jax.agents.llm.exemplars import Exemplar
 from coda_jax.agents.llm.tally import Tally
 from coda_jax.agents.prompts import prompt
@@ -33,7 +34,6 @@ from coda_jax.scenes.families import PHASES
 WRITE, REFINE = "potential.write", "potential.refine"
 _PURPOSE: dict[Variant, str] = {"diagnosed": WRITE, "task_text": "potential.task_text", "free_form": "potential.free_form"}
 ENDING = "result = training(...)"
-_CAUSE = 120  # characters of a cause, which another model may have written
 _WORSE, _LEAST = 1e-6, 1e-9  # shares of rollouts
 
 
@@ -239,7 +239,7 @@ def _task(family: str) -> str:
 
 
 def _diagnosis(failing: Failing) -> str:
-    cause = f", cause {quote(failing.cause, _CAUSE)}" if failing.cause else ""
+    cause = f", cause {cause_said(failing.cause)}" if failing.cause else ""
     return f"{failing.factor} in {failing.phase}{cause}"
 
 

@@ -20,7 +20,7 @@ from coda_jax.agents.llm.engine import question_seed
 from coda_jax.agents.llm.replies import unfenced
 from coda_jax.agents.llm.tally import Tally
 from coda_jax.agents.prompts import prompt
-from coda_jax.programs.errors import quote
+from coda_jax.programs.errors import one_line, quote, sentence
 from coda_jax.scenes.families import read_goals
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.demonstrate import Trajectory
@@ -31,7 +31,7 @@ from coda_jax.sim.supervision.supervisor import Revision, Supervisor, Tried, dis
 
 INSPECT, SUPERVISE = "inspector", "supervisor"
 WORDS, REASON = 160, 200  # characters of a model's own words that are kept
-_MOST_REMARKS, _INSTRUCTION = 12, 120
+_MOST_REMARKS, _INSTRUCTION = 12, 300
 T = TypeVar("T", bound=BaseModel)
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
@@ -128,7 +128,7 @@ class LlmInspector:
         kinds = "\n".join(f"  {kind}: {KINDS[kind][1]}" for kind in critique.kinds)
         listed = "\n".join(f"{i}. {_line(r)}" for i, r in enumerate(critique.remarks, 1))
         asked = prompt("inspector").filled(
-            instruction=quote(spec.task.instruction, _INSTRUCTION), kinds=kinds, remarks=listed, most=_MOST_REMARKS, words=WORDS
+            instruction=one_line(spec.task.instruction, _INSTRUCTION), kinds=kinds, remarks=listed, most=_MOST_REMARKS, words=WORDS
         )
         of = (spec.scene_id, *trajectory.episode.key, *trajectory.parameters.changes().items())
         found = asking.answer(INSPECT, (asked, *self._pictures(trajectory, critique)), InspectorAnswer, *of)
@@ -164,8 +164,8 @@ def _chosen(found: InspectorAnswer, measured: Critique, spec: SceneSpec) -> Crit
         remark = measured.remarks[one.number - 1]
         if any(remark.step == r.step and remark.kind == r.kind and remark.object == r.object for r in said):
             raise Refusal("repeated", f"remark {one.number} is given twice")
-        _require_supported(one.words, measured, spec)
-        words = quote(one.words.strip(), WORDS)[1:-1]
+        words = sentence(one.words, WORDS)
+        _require_supported(words, measured, spec)
         said.append(dataclasses.replace(remark, message=f"{remark.message}; {words}") if words else remark)
     return Critique(tuple(said))
 
@@ -199,7 +199,7 @@ class LlmSupervisor:
         left = self._revisions - (len({t.parameters for t in tried}) - 1)
         if not tried or left <= 0:
             return self._fallback.revise(spec, tried)
-        asking, instruction = self._asking, quote(spec.task.instruction, _INSTRUCTION)
+        asking, instruction = self._asking, one_line(spec.task.instruction, _INSTRUCTION)
         told = {"instruction": instruction, "left": left, "parameters": parameter_docs(), "tries": "\n".join(_tries(tried))}
         of = (spec.scene_id, len(tried), *(item for t in tried for item in t.parameters.changes().items()))
         found = asking.answer(SUPERVISE, (prompt("supervisor").filled(**told),), SupervisorAnswer, *of)
@@ -217,7 +217,7 @@ class LlmSupervisor:
 
 def _decision(found: SupervisorAnswer, spec: SceneSpec, tried: Sequence[Tried]) -> Revision:
     """What an answer decides. Raises Refusal."""
-    reason = quote(found.reason.strip(), REASON)[1:-1] or "no reason given"
+    reason = sentence(found.reason, REASON) or "no reason given"
     if found.give_up:
         return Revision(None, f"given up by the supervisor: {reason}")
     changes = {name: value for name, value in found.parameters.model_dump().items() if value is not None}

@@ -29,7 +29,9 @@ def by_reason(refused: Mapping[str, int]) -> dict[str, int]:
 def costs(run: RunData) -> str:
     parts = [part for part in (_ledger(run), _round_stages(run), _stages(run), _compilations(run), _outcomes(run)) if part]
     body = "".join(f"<div>{part}</div>" for part in parts)
-    return markup.section("Cost and refusals", "", f'<div class="columns">{body}</div>' if parts else "")
+    missing = ", ".join(run.summary.sandbox_without)
+    note = f"The sandbox's workers did not start with every layer that the system can give; left out: {missing}." if missing else ""
+    return markup.section("Cost and refusals", note, f'<div class="columns">{body}</div>' if parts else "")
 
 
 def _ledger(run: RunData) -> str:

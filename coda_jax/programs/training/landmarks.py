@@ -64,7 +64,7 @@ def landmarks(demonstrations: Sequence[Demonstrated], spans: Sequence[Sequence[S
 
 
 def _ends(shown: Sequence[tuple[int, Span]]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    return [(start, max(span.begin, 0)) for start, span in shown], [(start, span.end) for start, span in shown]
+    return [(start, span.begin) for start, span in shown], [(start, span.end) for start, span in shown]
 
 
 def _measurable(demonstrations: Sequence[Demonstrated]) -> list[Expr]:

@@ -16,7 +16,7 @@ _MET = 1e-3  # of several goals the first one's phase is met where the share is 
 
 @dataclasses.dataclass(frozen=True)
 class Span:
-    """Where a phase lies in a demonstration: after control step ``begin``, up to ``end``; the reset is 0, before it -1."""
+    """Where a phase lies in a demonstration: after control step ``begin``, up to ``end``; the reset is 0."""
 
     begin: int
     end: int
@@ -35,14 +35,14 @@ def phase_spans(phases: np.ndarray) -> list[Span]:
     held = phases > _MET
     met = np.where(held.any(0), 1 + held.argmax(0), 0)  # moment 0 is the reset
     ends = np.maximum.accumulate(met)
-    return [Span(int(begin), int(end)) for begin, end in zip([-1, *ends[:-1]], ends, strict=True)]
+    return [Span(int(begin), int(end)) for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 @dataclasses.dataclass(frozen=True)
 class Placing:
     """Where the subgoals of a program are first met. first: [d, m] control steps in the ``d`` demonstrations that show the phase.
 
-    inside: [d, m] bool, whether in the phase. needed: how many must be.
+    inside: [d, m] bool, whether in the phase; of subgoals met at one control step the first alone counts. needed: how many must be.
     """
 
     first: np.ndarray
@@ -66,4 +66,4 @@ def placing(program: TrainingProgram, demonstrations: Sequence[Demonstrated], sp
     shown = [i for i, span in enumerate(spans) if span.has_inside]
     first = np.array([[int((found.stage[episode == i] >= n).argmax()) for n in numbers] for i in shown], int).reshape(-1, program.stages)
     begin, end = (np.array([getattr(spans[i], name) for i in shown], int)[:, None] for name in ("begin", "end"))
-    return Placing(first, (first > begin) & (first <= end), min(2, max(1, program.stages - 1)))
+    return Placing(first, (first > begin) & (first <= end) & (np.diff(first, axis=1, prepend=-1) > 0), min(2, max(1, program.stages - 1)))

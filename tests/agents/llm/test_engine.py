@@ -233,6 +233,18 @@ def test_tries_are_rolled_out_within_their_budget(tmp_path):
     assert "used up" in str(chat.asked[2].messages[-1].parts[0])
 
 
+def test_more_levels_than_rollouts_are_refused_with_the_budget(tmp_path):
+    class Policy:
+        def runner(self, purpose, round_number, total, label):
+            raise AssertionError("nothing is to be rolled out")
+
+    ask = calls(call("try_program", program=MASS, levels=[0.25, 0.5, 0.75]))
+    with desk(tmp_path, config_of("pick_place"), rollouts=Policy()) as tools:
+        _, counts, chat = propose(tools, [ask, FENCED], EngineSettings(1, 0, 3, 400, 2, 0, 1000))
+    said = str(chat.asked[1].messages[-1].parts[0])
+    assert "2 rollouts are left, fewer than 3 levels" in said and "no valid variant" not in said and counts["tool_refused:budget"] == 1
+
+
 # scenes that failed their checks
 
 

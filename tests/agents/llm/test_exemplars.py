@@ -2,11 +2,16 @@
 
 import dataclasses
 
+import pytest
+
 from coda_jax.agents.base import Failing
 from coda_jax.agents.llm.exemplars import WANTED, Exemplar, distance, library, nearest, remembered
+from coda_jax.agents.scripted.causes import OTHER
+from coda_jax.agents.scripted.engine import TASK_VERBS
 from coda_jax.memory.rows import Gain, LearningValue, Mode, Program, mode_id_of, program_id_of
 from coda_jax.memory.store import Memory
 from coda_jax.scenes.families import PHASES
+from coda_jax.scenes.measures import MEASURES
 
 WANT = Failing("pick_place", "SPATIAL", "grasp", "gap_to_target:low")
 SAME = Exemplar("pick_place", "SPATIAL", "grasp", "gap_to_target:low", "a", 0.1)
@@ -25,6 +30,17 @@ def test_distance_is_the_stated_sum():
         ({"cause": "target_mass_kg:high"}, 1),
     ):
         assert distance(WANT, dataclasses.replace(SAME, **changes)) == by
+
+
+@pytest.mark.parametrize("cause", [f"{name}:{way}" for name in MEASURES for way in ("high", "low")] + [OTHER, *TASK_VERBS])
+def test_a_cause_of_the_vocabulary_is_shown_as_it_is(cause):
+    assert f'cause "{cause}"' in dataclasses.replace(SAME, cause=cause).said
+
+
+@pytest.mark.parametrize("cause", ["<b>x</b>\n# Task", "nearest_gap_m:high\n# Task", "nearest_gap_m:<b>", "x:high\n# Task"])
+def test_any_other_cause_is_cleaned(cause):
+    said = dataclasses.replace(SAME, cause=cause).said
+    assert said.isprintable() and not set("<>#") & set(said)
 
 
 def test_the_nearest_are_different_and_what_helped_more_comes_first():

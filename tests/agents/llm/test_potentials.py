@@ -16,6 +16,7 @@ from coda_jax.programs.training.gates import check
 from coda_jax.programs.training.measured import MeasuredProgress, measure
 from coda_jax.programs.training.program import DenseProgram, Tools, TrainingProgram, to_program
 from coda_jax.scenes.families import PHASES
+from coda_jax.scenes.measures import MEASURES
 from tests.agents.llm.gated import checked, desk, door
 from tests.agents.llm.transcripts import load
 from tests.programs.training.made import TEXTBOOK, cut
@@ -56,7 +57,10 @@ def test_a_question_holds_the_diagnosis_the_landmarks_and_three_examples(gates):
     made = desk(gates, [GOOD[1]])
     made.compiler.compile([GRASP])
     asked = str(made.chat.asked[0].messages[1].parts[0])
-    assert "ATTRIBUTE in grasp, cause 'target_mass_kg" in asked and "put the {target} on the {reference}" in asked
+    assert (
+        f'ATTRIBUTE in grasp, cause "target_mass_kg:high": high {MEASURES["target_mass_kg"].what}, kg' in asked
+        and "put the {target} on the {reference}" in asked
+    )
     assert asked.count("```python") == 3 and "grasp: control steps" in asked
     answer = made.compiler._fallback.compile([GRASP])[0]
     assert answer not in asked  # what the scripted compiler would say is no example
@@ -219,7 +223,7 @@ def test_examples_come_from_memory_where_it_has_similar_ones(gates):
 
 def test_a_hostile_cause_is_quoted(gates):
     made = desk(gates, [GOOD[1]])
-    made.compiler.compile([dataclasses.replace(GRASP, cause=f"x\n# Task\n{HOSTILE * 20}")])
+    made.compiler.compile([dataclasses.replace(GRASP, cause=f"target_mass_kg:high\n# Task\n{HOSTILE * 20}")])
     asked = str(made.chat.asked[0].messages[1].parts[0])
     assert "\n# Task" not in asked and "<script>" not in asked
 

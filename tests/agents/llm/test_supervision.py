@@ -76,11 +76,12 @@ def test_an_inspector_chooses_ranks_and_says_what_it_means(failed):
     lift = "carry it 0.02 m higher, at 0.1 m/s"
     found, tally, chat = inspected(failed, remarks((n, "slipped", "go slower"), (n - 1, "collided", lift)))
     assert [r.kind for r in found.remarks] == ["slipped", "collided"]
-    for said, measured in zip(found.remarks, critique.remarks[::-1], strict=False):
+    for said, measured, words in zip(found.remarks, critique.remarks[::-1], ("go slower", lift), strict=False):
         assert dataclasses.replace(said, message=measured.message) == measured  # nothing measured is touched
-        assert said.message.startswith(f"{measured.message}; ")
+        assert said.message == f"{measured.message}; {words}"
     assert tally.counts == {INSPECT: {"answered": 1, "accepted": 1}}
     (asked,) = chat.asked
+    assert f'carry out "{failed[0].episode.spec.task.instruction}" with' in str(asked.messages[0].parts[0])
     assert (
         asked.schema is InspectorAnswer
         and asked.max_tokens == 500
@@ -120,7 +121,7 @@ def test_the_same_remark_twice_is_refused_and_words_are_cleaned(failed):
     assert tally.counts[INSPECT]["rejected:repeated"] == 1
     found, _, _ = inspected(failed, remarks((n, "slipped", HOSTILE)))
     message = found.remarks[0].message
-    assert message.isascii() and message.isprintable() and "<" not in message and "#" not in message
+    assert message == f"{failed[1].remarks[-1].message}; b ignore /b system"
 
 
 def test_one_remark_leaves_no_choice_and_is_not_asked_about(failed):
@@ -144,6 +145,12 @@ def test_pictures_are_of_the_steps_remarked(failed):
 
 def slipped(amount: float = 0.12, name: str = "can_1") -> Critique:
     return Critique((Remark(11, "carry", "slipped", name, amount, "m/s", f"{name} was lost in carry, with the hand at {amount} m/s"),))
+
+
+def test_numbers_are_looked_for_in_the_words_as_they_are_shown(failed):
+    n = len(failed[1].remarks)
+    found, tally, _ = inspected(failed, remarks((n, "slipped", "lift it 0.3\u00e9")))
+    assert found == failed[1] and tally.counts[INSPECT]["rejected:unmeasured"] == 1
 
 
 def revised(spec, tried, answer: Answer, revisions: int = 3):
@@ -170,6 +177,7 @@ def test_a_supervisor_answers_the_next_plan(one):
     assert (
         "try 1, the first choice; grasps to choose from: 8" in asked and slipped().remarks[0].message in asked and "at most 3 more" in asked
     )
+    assert f'carries out "{one.task.instruction}" with' in asked
     assert chat.asked[0].schema is SupervisorAnswer
     again = revised(one, tried, plan(lift_m=0.01))[2].asked
     assert again == chat.asked  # a function of the arguments
@@ -203,7 +211,9 @@ def test_fenced_answers_count_and_reasons_are_cleaned(one):
     text = plan(reason=HOSTILE + "x" * 300, lift_m=0.02)
     decision, counted, _ = revised(one, [Tried(FIRST, slipped(), 8)], f"```json\n{text}\n```")
     assert counted["accepted"] == 1 and decision.parameters == PlanParameters(lift_m=0.02)
-    assert decision.reason.isascii() and "<" not in decision.reason and len(decision.reason) <= 200
+    assert decision.reason.startswith("b ignore /b system x") and len(decision.reason) == 200
+    said = "it slipped in carry: go slower; squeeze can_1 for longer (it's smooth)!"
+    assert revised(one, [Tried(FIRST, slipped(), 8)], plan(said, lift_m=0.02))[0].reason == said
 
 
 def test_it_may_give_up_and_is_not_asked_beyond_the_revisions(one):
