@@ -6,12 +6,8 @@ import pytest
 from PIL import Image
 
 from coda_jax import main as command_line
-<<<<<<< HEAD
 from coda_jax.agents.llm.recording import FILE, OwnRecording
-from coda_jax.loop import build, seed_scenes, user_scenes
-=======
 from coda_jax.loop import build, coevolve, seed_scenes, user_scenes
->>>>>>> origin/main
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.run import opened
 from coda_jax.loop.seed_scenes import SceneSource
