@@ -7,6 +7,7 @@ import re
 
 MAX_MESSAGE = 400
 MAX_QUOTE = 48
+_MOST_BITS = 128
 MAX_WORDS = 2  # of a quote: names are shown whole, sentences are not
 
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]+")
@@ -69,6 +70,8 @@ def sentence(text: str, limit: int) -> str:
 
 def quote(value: object, limit: int = MAX_QUOTE) -> str:
     """A value that a program supplied, for use inside a message: bounded, one line, no markup characters, of a sentence two words."""
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return "a huge integer"  # whose digits could take long, and of which Python writes only so many
     text = value if isinstance(value, str) else repr(value) if isinstance(value, (bool, int, float)) else type(value).__name__
     text = _NOT_A_QUOTE.sub("?", text[: 4 * limit])
     words = text.split(" ", MAX_WORDS)

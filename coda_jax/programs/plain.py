@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from coda_jax.programs.errors import ErrorKind, ProgramError, quote
+from coda_jax.programs.said import shown_name
 
 Plain = dict | list | str | float | int | bool | None
 
@@ -14,6 +15,7 @@ MAX_DEPTH = 24  # an expression in a goal takes two levels for each of its own
 MAX_NODES = 4096
 MAX_STRING = 400
 MAX_KEY = 64
+_MOST_NAMES = 3  # of the keys of a place that are shown
 MAX_INT = 2**53  # what a float holds exactly
 
 
@@ -87,4 +89,11 @@ def _check(value: Plain) -> None:
 
 
 def _place(path: tuple[str | int, ...]) -> str:
-    return "result" + "".join(f"[{p}]" if isinstance(p, int) else f".{quote(p)[1:-1]}" for p in path)
+    """Where in the result. A few keys that are names are shown: a program's keys, one under the other, could make a sentence."""
+    shown, names = "result", 0
+    for part in path:
+        names += isinstance(part, str)
+        if names > _MOST_NAMES:
+            return shown + " ..."
+        shown += f"[{part}]" if isinstance(part, int) else f".{shown_name(part)}"
+    return shown

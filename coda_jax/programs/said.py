@@ -45,7 +45,8 @@ _TYPES = frozenset((
     "iterator", "generator", "coroutine", "Exception", "ValueError", "TypeError",
 ))  # fmt: skip
 _EVALUATED = re.compile(r" \(<string>, line [0-9]{1,9}\)$")
-_OPEN = re.compile(r"[A-Za-z0-9_ ,.:?+()\[\]=;-]*")  # what an open place of a verb's sentence may consist of
+_BETWEEN = re.compile(r", | or | and |; ")  # what lists of the verbs stand between, at an open place
+_TOKEN = re.compile(r"[A-Za-z0-9_.:?+()\[\]=-]*")  # of such a list: a name, a field, a number
 _PLACE = re.compile(r"<(name|type|number|sign|token|text)>")
 
 
@@ -336,7 +337,7 @@ def not_in_subset(message: str) -> str | None:
 
 @functools.cache
 def _verbs(source: str) -> tuple[tuple[Sentence, ...], frozenset[str]]:
-    """Sentences of the errors that the verbs raise, and all words of their texts. ``source`` is our own."""
+    """Sentences of the errors that the verbs raise, and all texts that stand in them. ``source`` is our own."""
     tree = ast.parse(source)
     raised = [
         node.exc.args[0] for node in ast.walk(tree) if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args
@@ -347,18 +348,17 @@ def _verbs(source: str) -> tuple[tuple[Sentence, ...], frozenset[str]]:
         if isinstance(text, ast.Constant) and isinstance(text.value, str):
             parts = re.split(r"%([sd])", text.value)
             sentences.append(Sentence(tuple(parts[::2]), tuple("number" if kind == "d" else "words" for kind in parts[1::2])))
-    literals = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    return tuple(sorted(set(sentences), key=lambda s: -len(s.pieces[0]))), frozenset(word for text in literals for word in _words(text))
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[A-Za-z0-9_]+", text)
+    literals = frozenset(node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    names = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    names |= {arg.arg for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) for arg in (*node.args.args, *node.args.kwonlyargs)}
+    return tuple(sorted(set(sentences), key=lambda s: -len(s.pieces[0]))), literals | names
 
 
 def of_verb(message: str, source: str) -> str:
     """The sentence of a verb that ``message`` is, empty where it is none.
 
-    source: of the verbs. An open place may hold words of their own texts, and one word of another origin: a name, a type or a number.
+    source: of the verbs. An open place may hold a whole text of theirs, or a list of such texts, of their names and of numbers, with at
+    most one name of another origin in it: words of ours in an order of the program's would be a sentence of the program's.
     """
     message = message[:MAX_MESSAGE]
     sentences, known = _verbs(source)
@@ -366,8 +366,16 @@ def of_verb(message: str, source: str) -> str:
     def shown(kind: str, place: str) -> str:
         if kind == "number" or _NUMBER.fullmatch(place):
             return _shown_number(place)
-        strange = [word for word in _words(place) if word not in known and not word.isdigit()]
-        fits = len(strange) <= 1 and all(len(word) <= MAX_NAME for word in strange)
-        return place if fits and _OPEN.fullmatch(place) else LEFT_OUT
+        if place in known:
+            return place
+        strange = [item for item in _BETWEEN.split(place) if item not in known and not _is_measure(item, known)]
+        fits = len(strange) <= 1 and all(_TOKEN.fullmatch(item) and len(item) <= MAX_NAME for item in strange)
+        return place if fits else LEFT_OUT
 
     return _chosen(message, sentences, shown)
+
+
+def _is_measure(text: str, known: frozenset[str]) -> bool:
+    """A number, with a unit of the verbs or none."""
+    number, _, unit = text.partition(" ")
+    return bool(_NUMBER.fullmatch(number)) and (not unit or unit in known or f" {unit}" in known)
