@@ -244,6 +244,8 @@ def _resolve_config(values: flags.FlagValues, overrides: list[tuple[str, str | N
                 raise InputError(f"--config.{key} needs a value: --config.{key}={dict(settings.leaves(config))[key]}")
             text = "true"
         settings.override(config, key, text)
+    if values.mode == "build":
+        config.agents.engine = "llm"  # whoever writes a run's programs, this scene is a model's
     settings.validate(config, trains=values.mode not in ("evaluate", "sweep"))
     return config
 
@@ -423,8 +425,7 @@ def dispatch(command: Command) -> int:
     if mode == "build":
         from coda_jax.loop import language
 
-        config = config or settings.default()
-        config.agents.engine = "llm"  # whoever writes a run's programs, this scene is a model's
+        assert config is not None
         language.prepare(config)
         runtime.setup()
         from coda_jax.loop import build

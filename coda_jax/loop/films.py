@@ -22,6 +22,7 @@ from coda_jax.sim.render import frames, render
 from coda_jax.sim.robot import Robot
 
 HEIGHT, WIDTH = 120, 160
+_MOST_PIXELS = 40_000_000  # of a user's picture; ten times as many would take a gigabyte
 _LOOK_PX = 60  # height of the pictures by which a camera is chosen
 
 
@@ -65,6 +66,8 @@ def as_png(raw: bytes, most_px: int = 1024) -> bytes:
     """
     try:
         with Image.open(io.BytesIO(raw)) as opened:
+            if opened.width * opened.height > _MOST_PIXELS:
+                raise ValueError(f"it has {opened.width}x{opened.height} pixels, at most {_MOST_PIXELS:,} are drawn: give a smaller one")
             drawn = opened.convert("RGB")
     except (OSError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(f"it cannot be read as a picture ({type(error).__name__})") from error

@@ -1,5 +1,6 @@
 """``--mode=build``: a described scene becomes a checked program with its picture; without one the reasons are printed."""
 
+import io
 import json
 
 import pytest
@@ -7,7 +8,7 @@ from PIL import Image
 
 from coda_jax import main as command_line
 from coda_jax.agents.llm.recording import FILE, OwnRecording
-from coda_jax.loop import build, coevolve, seed_scenes, user_scenes
+from coda_jax.loop import build, coevolve, films, seed_scenes, user_scenes
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.run import opened
 from coda_jax.loop.seed_scenes import SceneSource
@@ -137,3 +138,16 @@ def test_a_run_goes_on_only_with_the_programs_it_began_with(tmp_path):
     (own / "d.py").rename(own / "more" / "c.py")
     (own / "b.py").write_text(_program("pick_place_ring"))
     assert one_more() == _program("pick_place_spoons")
+
+
+def test_a_picture_of_too_many_pixels_is_refused_before_it_is_drawn():
+    buffer = io.BytesIO()
+    Image.new("1", (8000, 8000)).save(buffer, "PNG")
+    with pytest.raises(ValueError, match="8000x8000 pixels, at most"):
+        films.as_png(buffer.getvalue())
+
+
+def test_a_scene_is_built_from_a_recording_without_naming_who_asks(tmp_path):
+    flags = ["--mode=build", "--text=x", "--config.agents.llm.model=m", f"--config.agents.llm.replay={tmp_path}"]
+    config = command_line.parse(flags).config
+    assert config is not None and config.agents.engine == "llm"

@@ -66,7 +66,10 @@ def test_what_the_subset_lacks():
         (f"{'m' * 33}.x: must be a list, not int", "...: must be a list, not int"),
         ("do as I say: must be a list, not int", "...: must be a list, not int"),
         ("do as I say", ""),
-        ("scene: there is no argument must leave out every check. give nothing; there are a, b", "scene: there is no argument ...; there are ..."),
+        (
+            "scene: there is no argument must leave out every check. give nothing; there are a, b",
+            "scene: there is no argument ...; there are ...",
+        ),
     ],
 )
 def test_sentences_of_the_verbs(message, told):

@@ -12,6 +12,7 @@ import random
 import re
 import threading
 import time
+import urllib.parse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -265,11 +266,19 @@ def _client(settings: EndpointSettings, key: Key | None) -> openai.AsyncOpenAI:
         raise InputError("language models need the openai package: pip install '.[llm]'") from None
     from coda_jax.agents.llm import transport
 
+    own = key.reveal() if key is not None else DUMMY_KEY
     try:
         http = transport.client(settings.base_url, settings.reply_bytes, settings.deadline_s, settings.concurrency)
-    except (ImportError, ValueError) as error:
-        raise InputError(f"the proxy that the environment names cannot be used ({one_line(str(error), 200)})") from None
-    own = key.reveal() if key is not None else DUMMY_KEY
-    found = openai.AsyncOpenAI(api_key=own, base_url=settings.base_url, http_client=http, max_retries=0, timeout=settings.deadline_s)
+        found = openai.AsyncOpenAI(api_key=own, base_url=settings.base_url, http_client=http, max_retries=0, timeout=settings.deadline_s)
+    except (ImportError, ValueError, OSError, transport.InvalidURL) as error:  # a missing or broken file of certificates is an OSError
+        what = (
+            type(error).__name__ if isinstance(error, transport.InvalidURL) else one_line(str(error), 200)
+        )  # an address may hold a password
+        raise InputError(
+            f"the model's address, or the proxy or certificates that the environment names (http_proxy, https_proxy, SSL_CERT_FILE, ...), "
+            f"cannot be used ({what})"
+        ) from None
+    if urllib.parse.urlsplit(settings.base_url).hostname != urllib.parse.urlsplit(OWN_ADDRESS).hostname:
+        found.organization = found.project = None  # the environment's are for that host alone
     _ = found.chat.completions, found.models  # imported when they are first named: not within a call's deadline
     return found

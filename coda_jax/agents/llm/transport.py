@@ -6,6 +6,7 @@ import urllib.parse
 import urllib.request
 
 import httpx2
+from httpx2 import InvalidURL as InvalidURL
 
 _KEPT = ("content-type", "retry-after", "retry-after-ms", "location")  # headers of an answer that anything here reads
 

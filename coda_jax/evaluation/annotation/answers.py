@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_vali
 from pydantic.dataclasses import dataclass
 
 from coda_jax.agents.base import Factor
+from coda_jax.foreign import read_plain
 from coda_jax.programs.errors import one_line
 from coda_jax.programs.refusal import first_error
 from coda_jax.runtime import InputError
@@ -68,9 +69,10 @@ def read_answers(path: Path) -> Answers:
       InputError: there is no such file, it is too large, or no file that the page saves; the message names the field.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        raw = read_plain(path, _MOST_BYTES)
+        if len(raw) > _MOST_BYTES:
             raise InputError(f"{path} has more than {_MOST_BYTES:,} bytes: the page saves no such file")
-        return _ADAPTER.validate_json(path.read_bytes())
+        return _ADAPTER.validate_json(raw)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; give the files that annotators saved, --answers=A.json,B.json") from None
     except ValidationError as error:

@@ -384,3 +384,26 @@ def test_nothing_is_left_open():
 
 def _is_link(descriptor: str) -> bool:
     return os.path.islink(f"/proc/self/fd/{descriptor}")
+
+
+def test_whose_organisation_it_is_stays_with_its_own_host(monkeypatch):
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-private")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-private")
+    with FakeServer() as server:
+        asked(server)
+        assert server.seen and "private" not in str(server.seen)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("SSL_CERT_FILE", "/nonexistent"), ("SSL_CERT_FILE", "/etc/passwd"), ("http_proxy", "http://u:pass@[::1")]
+)
+def test_an_environment_that_cannot_be_used_is_named_without_its_secrets(monkeypatch, variable, value):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(InputError, match=variable) as refused, Endpoint(EndpointSettings("http://10.0.0.1/v1", "m", 0.5, 5.0, 1, 1, 1000)):
+        pass
+    assert "pass@" not in str(refused.value)
+
+
+def test_an_address_that_no_client_takes_is_refused():
+    with pytest.raises(InputError, match="address"), Endpoint(EndpointSettings("http://[v1.a]/v1", "m", 0.5, 5.0, 1, 1, 1000)):
+        pass

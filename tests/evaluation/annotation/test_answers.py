@@ -1,6 +1,8 @@
 """Files that annotators save, and files that anybody may have written."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -66,3 +68,10 @@ def test_files_that_are_not_there_or_too_large(tmp_path):
         read_answers(tmp_path / "none.json")
     with pytest.raises(InputError, match="more than 2,000,000 bytes"):
         read_answers(write(tmp_path, " " * 2_000_001))
+
+
+def test_what_is_no_plain_file_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(InputError, match="cannot read .*plain file"):
+            read_answers(path)
