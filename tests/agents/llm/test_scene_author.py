@@ -86,6 +86,7 @@ def test_an_invalid_scene_is_mended_where_a_check_knows_how(tools, batch):
 
 
 def test_else_the_model_is_told_what_fails(tools, batch):
+    tools.config.engine.repairs = 0
     (_,), counts, chat = novel(tools, [RING.replace("0.13 *", "0.01 *"), RING])
     assert counts == {"rejected:invalid_penetration": 1, "accepted": 1, "repaired": 1}
     assert "penetrates" in str(chat.asked[1].messages[-1].parts[0])
