@@ -28,6 +28,8 @@ def _config(base_url: str, replay: str = ""):
 
 
 def test_a_model_of_nonsense_ends_its_run_and_a_replay_is_the_same(local_model, tmp_path):
+    for name in ("first", "again"):
+        (tmp_path / name).mkdir()
     coevolve.run(_config(local_model), tmp_path / "first", dry_run=False)
     summary = read_summary(tmp_path / "first")
     assert 0 < summary.tokens <= TOKENS and set(summary.compiles_per_round) == {0}
