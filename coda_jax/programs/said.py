@@ -45,7 +45,7 @@ _TYPES = frozenset((
     "iterator", "generator", "coroutine", "Exception", "ValueError", "TypeError",
 ))  # fmt: skip
 _EVALUATED = re.compile(r" \(<string>, line [0-9]{1,9}\)$")
-_BETWEEN = re.compile(r", | or | and |; ")  # what lists of the verbs stand between, at an open place
+_BETWEEN = re.compile(r", | or | and |; |: ")  # what lists of the verbs stand between, at an open place
 _TOKEN = re.compile(r"[A-Za-z0-9_.:?+()\[\]=-]*")  # of such a list: a name, a field, a number
 _PLACE = re.compile(r"<(name|type|number|sign|token|text)>")
 
@@ -368,11 +368,18 @@ def of_verb(message: str, source: str) -> str:
             return _shown_number(place)
         if place in known:
             return place
-        strange = [item for item in _BETWEEN.split(place) if item not in known and not _is_measure(item, known)]
+        items = [item if item in known else _of_verb_name(item, known) for item in _BETWEEN.split(place)]
+        strange = [item for item in items if item not in known and not _is_measure(item, known)]
         fits = len(strange) <= 1 and all(_TOKEN.fullmatch(item) and len(item) <= MAX_NAME for item in strange)
         return place if fits else LEFT_OUT
 
     return _chosen(message, sentences, shown)
+
+
+def _of_verb_name(item: str, known: frozenset[str]) -> str:
+    """What is left of "edit reach" without the verb that it begins with."""
+    first, space, rest = item.partition(" ")
+    return rest if space and first in known else item
 
 
 def _is_measure(text: str, known: frozenset[str]) -> bool:
