@@ -78,11 +78,23 @@ def film_strip(frames: np.ndarray, captions: Sequence[str], *, title: str = "", 
     return strip
 
 
+def png_of(image: Image.Image, small: bool = False) -> bytes:
+    """The file of a picture. small: takes longer for fewer bytes."""
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", optimize=small)
+    return buffer.getvalue()
+
+
+def webp_of(images: Sequence[Image.Image], duration_ms: int | list[int], quality: int) -> bytes:
+    """The file of an animation that loops. duration_ms: of every image, or of each."""
+    buffer = io.BytesIO()
+    images[0].save(buffer, "WEBP", save_all=True, append_images=images[1:], duration=duration_ms, loop=0, quality=quality, method=2)
+    return buffer.getvalue()
+
+
 def write_strip(path: Path, strip: Image.Image) -> None:
     """Write a strip as PNG, atomically."""
-    buffer = io.BytesIO()
-    strip.save(buffer, "PNG", optimize=True)
-    atomic_write(path, buffer.getvalue())
+    atomic_write(path, png_of(strip, small=True))
 
 
 def write_animation(path: Path, frames: np.ndarray, *, frames_per_s: float = 10.0, quality: int = 80) -> None:
@@ -94,11 +106,7 @@ def write_animation(path: Path, frames: np.ndarray, *, frames_per_s: float = 10.
     if len(frames) == 0:
         raise ValueError(f"no frames for {path}")
     images = [Image.fromarray(np.asarray(frame, np.uint8)) for frame in frames]
-    buffer = io.BytesIO()
-    images[0].save(
-        buffer, "WEBP", save_all=True, append_images=images[1:], duration=round(1000 / frames_per_s), loop=0, quality=quality, method=2
-    )
-    atomic_write(path, buffer.getvalue())
+    atomic_write(path, webp_of(images, round(1000 / frames_per_s), quality))
 
 
 def write_video(path: Path, frames: np.ndarray, *, frames_per_s: int = 10) -> None:

@@ -16,6 +16,7 @@ from coda_jax.agents.llm.episode_text import phase_lines, scene_text
 from coda_jax.agents.llm.seen import Seen
 from coda_jax.agents.vocabulary import Measurements, measurements
 from coda_jax.evaluation.annotation.page import Item, page, sheet_of
+from coda_jax.evaluation.film import webp_of
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.evaluation.terminal import Progress
 from coda_jax.loop import own_families
@@ -104,7 +105,4 @@ def clip(seen: Seen) -> bytes:
     assert seen.draw is not None, "only what can be drawn gets an item"
     steps = sorted({*range(1, seen.steps + 1, _EVERY), seen.steps})
     frames = [Image.open(io.BytesIO(png)) for png in seen.draw([(step, f"step {step} of {seen.steps}") for step in steps])]
-    buffer = io.BytesIO()
-    durations = [*[_FRAME_MS] * (len(frames) - 1), _LAST_MS]
-    frames[0].save(buffer, "WEBP", save_all=True, append_images=frames[1:], duration=durations, loop=0, quality=_QUALITY, method=2)
-    return buffer.getvalue()
+    return webp_of(frames, [*[_FRAME_MS] * (len(frames) - 1), _LAST_MS], _QUALITY)

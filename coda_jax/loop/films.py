@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from coda_jax.evaluation.failures import PHASES, phase_reached
-from coda_jax.evaluation.film import film_strip, pick_events, write_strip
+from coda_jax.evaluation.film import film_strip, pick_events, png_of, write_strip
 from coda_jax.evaluation.results import Result
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
@@ -72,9 +72,7 @@ def as_png(raw: bytes, most_px: int = 1024) -> bytes:
     except (OSError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(f"it cannot be read as a picture ({type(error).__name__})") from error
     drawn.thumbnail((most_px, most_px))
-    buffer = io.BytesIO()
-    drawn.save(buffer, "PNG")
-    return buffer.getvalue()
+    return png_of(drawn)
 
 
 def write_film(path: Path, result: Result, catalogue: Catalogue, bucket: Bucket, robot: Robot, threads: int) -> None:

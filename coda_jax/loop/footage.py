@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import jax
@@ -12,16 +11,15 @@ from coda_jax import config as settings
 from coda_jax.agents.base import Outcome
 from coda_jax.agents.llm.seen import Draw, Seen
 from coda_jax.evaluation.failures import PHASES, phases_passed
-from coda_jax.evaluation.film import film_strip
+from coda_jax.evaluation.film import film_strip, png_of
 from coda_jax.loop import parts
-from coda_jax.loop.likeness import is_rollout
+from coda_jax.loop.likeness import carried_out_again
 from coda_jax.programs import expressions
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.cameras import OBSERVED
 from coda_jax.sim.compile import compile_scene, token_index
 from coda_jax.sim.demonstrate import Trajectory
 from coda_jax.sim.render import render
-from coda_jax.sim.replay import replay
 from coda_jax.sim.simulator import Episode, episode_of
 from coda_jax.types import TOKENS, WorldView
 
@@ -42,19 +40,17 @@ class Footage:
     def __call__(self, outcomes: Sequence[Outcome]) -> list[Seen | None]:
         """The rollouts in order. One that goes otherwise than it was recorded (another backend) is told from its recorded moments, without
         pictures; None where there are none."""
-        horizon = parts.horizon_of(self._config)
-        episodes = [episode_of(o.trial.spec, horizon(o.trial.spec), o.trial.key) for o in outcomes]
-        wanted = [(e, o.actions) for e, o in zip(episodes, outcomes, strict=True) if len(o.actions)]
-        again = {id(t.episode): t for t in replay(self._sim, wanted)}
-        return [self._seen(again.get(id(episode)), episode, outcome) for episode, outcome in zip(episodes, outcomes, strict=True)]
+        again = carried_out_again(self._sim, outcomes, parts.horizon_of(self._config))
+        return [self._seen(trajectory, outcome) for trajectory, outcome in zip(again, outcomes, strict=True)]
 
-    def _seen(self, trajectory: Trajectory | None, episode: Episode, outcome: Outcome) -> Seen | None:
-        if trajectory is not None and is_rollout(trajectory, outcome):
+    def _seen(self, trajectory: Trajectory | None, outcome: Outcome) -> Seen | None:
+        if trajectory is not None:
             joints = trajectory.qpos[:, : self._sim.robot.dof]
-            return self._of(episode, trajectory.views, trajectory.predicates, joints, self._draw(trajectory))
+            return self._of(trajectory.episode, trajectory.views, trajectory.predicates, joints, self._draw(trajectory))
         if outcome.recorded is None or not outcome.steps:
             return None
-        views = outcome.recorded.views
+        spec, views = outcome.trial.spec, outcome.recorded.views
+        episode = episode_of(spec, parts.horizon_of(self._config)(spec), outcome.trial.key)
         return self._of(episode, views, self._values(episode, views)[1:], np.zeros((outcome.steps, 0)), None)
 
     def _of(self, episode: Episode, views: WorldView, predicates: np.ndarray, joints: np.ndarray, draw: Draw | None) -> Seen:
@@ -82,12 +78,9 @@ class Footage:
             qpos = trajectory.qpos[[step - 1 for step, _ in frames]]
             chosen = {"height": HEIGHT, "width": WIDTH, "samples": self._samples, "threads": self._config.sim.threads}
             seen = [render(model, qpos, camera, **chosen) for camera in OBSERVED]
-            return [_png(frame, words) for frame, (_, words) in zip(np.concatenate(seen, axis=2), frames, strict=True)]
+            return [
+                png_of(film_strip(frame[None], [words]), small=True)
+                for frame, (_, words) in zip(np.concatenate(seen, axis=2), frames, strict=True)
+            ]
 
         return draw
-
-
-def _png(frame: np.ndarray, words: str) -> bytes:
-    buffer = io.BytesIO()
-    film_strip(frame[None], [words]).save(buffer, "PNG", optimize=True)
-    return buffer.getvalue()

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from coda_jax.agents.base import Outcome, Recorded
 from coda_jax.evaluation.trials import ending
+from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.demonstrate import Trajectory
+from coda_jax.sim.native import NativeSimulator
+from coda_jax.sim.replay import replay
+from coda_jax.sim.simulator import episode_of
 from coda_jax.types import WorldView
 
 # Between a rollout and the same carried out again: m of places, rad or m of joints, margins in their unit (m, or a share).
 TOLERANCE = 0.01
+
+
+def carried_out_again(sim: NativeSimulator, outcomes: Sequence[Outcome], horizon: Callable[[SceneSpec], int]) -> list[Trajectory | None]:
+    """The rollouts from their recorded actions, in order; None for one without actions, or that goes otherwise here.
+
+    horizon: control steps of an episode of a scene.
+    """
+    episodes = [episode_of(o.trial.spec, horizon(o.trial.spec), o.trial.key) for o in outcomes]
+    wanted = [(e, o.actions) for e, o in zip(episodes, outcomes, strict=True) if len(o.actions)]
+    again = {id(t.episode): t for t in replay(sim, wanted)}
+    found = [again.get(id(e)) for e in episodes]
+    return [t if t is not None and is_rollout(t, o) else None for t, o in zip(found, outcomes, strict=True)]
 
 
 def is_rollout(trajectory: Trajectory, outcome: Outcome) -> bool:

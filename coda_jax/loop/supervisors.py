@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 from PIL import Image
@@ -10,6 +9,7 @@ from PIL import Image
 from coda_jax import config as settings
 from coda_jax.agents.llm.chat import Picture
 from coda_jax.agents.llm.supervision import LlmInspector, LlmSupervisor, SupervisionSettings
+from coda_jax.evaluation.film import png_of
 from coda_jax.loop import parts
 from coda_jax.loop.run import Run
 from coda_jax.scenes.spec import SceneSpec
@@ -44,9 +44,5 @@ def frames(run: Run, trajectory: Trajectory, steps: Sequence[int]) -> list[Pictu
     config, bucket = run.config, parts.training_bucket(run.config, run.train)
     scene = compile_scene(trajectory.episode.spec, run.everything, bucket, parts.robot_of(config))
     drawn = render(scene.model, trajectory.qpos[list(steps)], FRONT, height=HEIGHT, width=WIDTH, threads=config.sim.threads or 1)
-    found = []
-    for step, frame in zip(steps, drawn, strict=True):
-        buffer = io.BytesIO()
-        Image.fromarray(frame).save(buffer, "PNG")
-        found.append(Picture(buffer.getvalue(), f"after control step {step}, in {trajectory.skills[step]}"))
-    return found
+    captions = [f"after control step {step}, in {trajectory.skills[step]}" for step in steps]
+    return [Picture(png_of(Image.fromarray(frame)), caption) for frame, caption in zip(drawn, captions, strict=True)]

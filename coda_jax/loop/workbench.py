@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coda_jax import config as settings
 from coda_jax.agents.llm.engine_tools import Trace, Variants
+from coda_jax.evaluation.film import png_of
 from coda_jax.loop import films, parts
 from coda_jax.loop.mending import Checked, checked
 from coda_jax.loop.own_programs import retried
@@ -73,9 +73,7 @@ class Workbench:
             drawn = films.picture(spec, self.train, parts.robot_of(self.config))
         except SceneError:
             return None
-        buffer = io.BytesIO()
-        drawn.save(buffer, "PNG")
-        return buffer.getvalue()
+        return png_of(drawn)
 
     def modes(self) -> Sequence[Mapping[str, Any]]:
         return ()

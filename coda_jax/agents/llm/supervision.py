@@ -33,6 +33,7 @@ INSPECT, SUPERVISE = "inspector", "supervisor"
 WORDS, REASON = 160, 200  # characters of a model's own words that are kept
 _MOST_REMARKS, _INSTRUCTION = 12, 300
 T = TypeVar("T", bound=BaseModel)
+S = TypeVar("S")
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
 _ID = re.compile(r"\b[a-z][a-z_]*_\d+\b")
@@ -105,6 +106,19 @@ class _Asking:
             self.tally.count(purpose, "rejected:schema")
             return None
 
+    def judged(self, purpose: str, answer: T | None, judge: Callable[[T], tuple[S, str]]) -> S | None:
+        """What ``judge`` makes of the answer, and how that counts; None, a fallback, without an answer or where it raises Refusal."""
+        if answer is not None:
+            try:
+                found, what = judge(answer)
+            except Refusal as refused:
+                self.tally.count(purpose, f"rejected:{refused.kind}")
+            else:
+                self.tally.count(purpose, what)
+                return found
+        self.tally.count(purpose, "fallback")
+        return None
+
 
 class LlmInspector:
     """Inspector Protocol: chooses and ranks among what ``measured`` measures, and says what it means; it cannot add a measurement.
@@ -132,16 +146,7 @@ class LlmInspector:
         )
         of = (spec.scene_id, *trajectory.episode.key, *trajectory.parameters.changes().items())
         found = asking.answer(INSPECT, (asked, *self._pictures(trajectory, critique)), InspectorAnswer, *of)
-        if found is not None:
-            try:
-                chosen = _chosen(found, critique, spec)
-            except Refusal as refused:
-                asking.tally.count(INSPECT, f"rejected:{refused.kind}")
-            else:
-                asking.tally.count(INSPECT, "accepted")
-                return chosen
-        asking.tally.count(INSPECT, "fallback")
-        return critique
+        return asking.judged(INSPECT, found, lambda answer: (_chosen(answer, critique, spec), "accepted")) or critique
 
     def _pictures(self, trajectory: Trajectory, critique: Critique) -> Sequence[Picture]:
         if self._frames is None or not self._asking.settings.frames:
@@ -203,16 +208,12 @@ class LlmSupervisor:
         told = {"instruction": instruction, "left": left, "parameters": parameter_docs(), "tries": "\n".join(_tries(tried))}
         of = (spec.scene_id, len(tried), *(item for t in tried for item in t.parameters.changes().items()))
         found = asking.answer(SUPERVISE, (prompt("supervisor").filled(**told),), SupervisorAnswer, *of)
-        if found is not None:
-            try:
-                decision = _decision(found, spec, tried)
-            except Refusal as refused:
-                asking.tally.count(SUPERVISE, f"rejected:{refused.kind}")
-            else:
-                asking.tally.count(SUPERVISE, "accepted" if decision.parameters else "gave_up")
-                return decision
-        asking.tally.count(SUPERVISE, "fallback")
-        return self._fallback.revise(spec, tried)
+
+        def judge(answer: SupervisorAnswer) -> tuple[Revision, str]:
+            decision = _decision(answer, spec, tried)
+            return decision, "accepted" if decision.parameters else "gave_up"
+
+        return asking.judged(SUPERVISE, found, judge) or self._fallback.revise(spec, tried)
 
 
 def _decision(found: SupervisorAnswer, spec: SceneSpec, tried: Sequence[Tried]) -> Revision:

@@ -14,14 +14,12 @@ from coda_jax.agents.base import Case, Diagnosis, Outcome
 from coda_jax.evaluation.failures import PHASES, phase_reached
 from coda_jax.evaluation.film import pick_events, write_strip
 from coda_jax.loop import films, parts
-from coda_jax.loop.likeness import is_rollout
+from coda_jax.loop.likeness import carried_out_again
 from coda_jax.loop.rounds.proposals import Proposal
 from coda_jax.loop.run import Run
 from coda_jax.scenes.families import margins
 from coda_jax.sim.compile import compile_scene
 from coda_jax.sim.demonstrate import Trajectory
-from coda_jax.sim.replay import replay
-from coda_jax.sim.simulator import episode_of
 
 FRAMES = 5  # of a clip, and one more where its margin was closest
 _HEIGHT, _WIDTH, _GAP = 144, 192, 4  # px of a scene beside its base, and between them
@@ -112,10 +110,8 @@ def _replayed(run: Run, outcomes: Sequence[Outcome]) -> dict[tuple[str, int], Tr
     # the worlds of every other native simulator of the run: another number would compile its predicates again
     sim = parts.native_simulator(run.config, run.everything, parts.training_bucket(run.config, run.train))
     recorded = {_key(o): o for o in outcomes}
-    horizon = parts.horizon_of(run.config)
-    jobs = [(episode_of(o.trial.spec, horizon(o.trial.spec), o.trial.key), o.actions) for o in recorded.values()]
-    found = {(t.episode.spec.scene_id, t.episode.key[1]): t for t in replay(sim, jobs)}
-    return {key: t for key, t in found.items() if is_rollout(t, recorded[key])}
+    again = carried_out_again(sim, list(recorded.values()), parts.horizon_of(run.config))
+    return {key: t for key, t in zip(recorded, again, strict=True) if t is not None}
 
 
 def _write(run: Run, file: str, trajectory: Trajectory, closest: int | None) -> None:
