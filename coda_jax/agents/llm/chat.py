@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import zlib
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
@@ -61,6 +62,11 @@ class Request:
     max_tokens: int
     schema: type[BaseModel] | None = None
     tools: tuple[Tool, ...] = ()
+
+
+def question_seed(seed: int, *parts: object) -> int:
+    """A number for one question of a run, the same whenever it is asked again."""
+    return zlib.crc32("/".join(map(str, (seed, *parts))).encode())
 
 
 @dataclasses.dataclass(frozen=True)

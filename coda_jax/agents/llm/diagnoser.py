@@ -7,11 +7,10 @@ with which it would be compared, nor an edit. It rolls nothing out again: what i
 from __future__ import annotations
 
 import dataclasses
-import zlib
 from collections.abc import Sequence
 
 from coda_jax.agents.base import Case, Diagnoser, Diagnosis, RolloutFn
-from coda_jax.agents.llm.chat import CallError, CallErrorKind, Chat, Message, Picture, Reply, Request
+from coda_jax.agents.llm.chat import CallError, CallErrorKind, Chat, Message, Picture, Reply, Request, question_seed
 from coda_jax.agents.llm.diagnosis import MOST_REASON, NO_CAUSE, Answer, Rejection, checked, parsed
 from coda_jax.agents.llm.episode_text import cause_lines, episode_text, scene_text
 from coda_jax.agents.llm.frames import chosen_steps
@@ -114,8 +113,7 @@ class LlmDiagnoser:
         return (words, *(Picture(png, caption) for png, caption in zip(drawn, said, strict=True)))
 
     def _request(self, question: _Question) -> Request:
-        own = f"{question.case.spec.scene_id} {question.case.outcome.trial.key}"
-        seed = zlib.crc32(f"{self._settings.seed} {own}".encode())
+        seed = question_seed(self._settings.seed, PURPOSE, question.case.spec.scene_id, *question.case.outcome.trial.key)
         return Request(PURPOSE, question.messages, seed, self._settings.answer_tokens, Answer)
 
     def _judged(self, question: _Question, reply: Reply | CallError, round_: Measurements) -> Diagnosis | _Question | None:

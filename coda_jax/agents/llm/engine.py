@@ -7,13 +7,12 @@ of a model's own gets into memory, reports or other prompts.
 from __future__ import annotations
 
 import dataclasses
-import zlib
 from collections.abc import Collection, Sequence
 
 from coda_jax.agents.base import SPEC_FACTOR, Cure, DataEngine, Difficulty, Priors
 from coda_jax.agents.llm import mending, sdk_docs
 from coda_jax.agents.llm.author import Commission, Refusal, refusal_of, written
-from coda_jax.agents.llm.chat import Chat, Message
+from coda_jax.agents.llm.chat import Chat, Message, question_seed
 from coda_jax.agents.llm.dialogues import side_by_side
 from coda_jax.agents.llm.engine_tools import WRITING, EngineTools, facts, toolbox, variants_said
 from coda_jax.agents.llm.tally import Tally
@@ -45,11 +44,6 @@ class EngineSettings:
     rollouts: int
     mends: int
     answer_tokens: int
-
-
-def question_seed(seed: int, *parts: object) -> int:
-    """A number for one question of a run, the same whenever it is asked again."""
-    return zlib.crc32("/".join(map(str, (seed, *parts))).encode())
 
 
 class LlmEngine:

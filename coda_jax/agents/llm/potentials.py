@@ -13,9 +13,8 @@ from typing import Protocol
 from coda_jax.agents.base import Failing, PotentialCompiler, Stalled
 from coda_jax.agents.llm import exemplars, training_docs
 from coda_jax.agents.llm.author import Commission, Refusal, refusal_of, written
-from coda_jax.agents.llm.chat import Chat, Message
+from coda_jax.agents.llm.chat import Chat, Message, question_seed
 from coda_jax.agents.llm.dialogues import side_by_side
-from coda_jax.agents.llm.engine import question_seed
 from coda_jax.agents.llm.episode_text import cause_said
 from coda_jax.agents.llm.exemplars import Exemplar
 from coda_jax.agents.llm.tally import Tally

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from coda_jax.agents.llm import sdk_docs
 from coda_jax.agents.llm.author import Commission, Refusal, refusal_of, written
-from coda_jax.agents.llm.chat import Chat, Message, Picture
+from coda_jax.agents.llm.chat import Chat, Message, Picture, question_seed
 from coda_jax.agents.llm.dialogues import side_by_side
-from coda_jax.agents.llm.engine import EngineSettings, question_seed, with_tools
+from coda_jax.agents.llm.engine import EngineSettings, with_tools
 from coda_jax.agents.llm.engine_tools import SCENES, EngineTools, failures_said, toolbox
 from coda_jax.agents.llm.tally import Tally
 from coda_jax.agents.prompts import prompt

@@ -15,8 +15,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from coda_jax.agents.llm.author import Refusal
-from coda_jax.agents.llm.chat import CallError, Chat, Message, Picture, Request
-from coda_jax.agents.llm.engine import question_seed
+from coda_jax.agents.llm.chat import CallError, Chat, Message, Picture, Request, question_seed
 from coda_jax.agents.llm.replies import unfenced
 from coda_jax.agents.llm.tally import Tally
 from coda_jax.agents.prompts import prompt
