@@ -144,18 +144,22 @@ def callback() -> Any:
         q[0] = np.float32(math.cos(angle / 2))
         for i in range(3):
             q[1 + i] = np.float32(turn[i] / angle * math.sin(angle / 2))
-        square = (q[0] * q[0] + q[1] * q[1]) + q[2] * q[2] + q[3] * q[3]
-        scale = math.sqrt(2.0 / np.float64(square))
+        square = 0.0
+        for i in range(4):
+            square += np.float64(np.float32(q[i] * q[i]))
+        scale = math.sqrt(2.0 / np.float64(np.float32(square)))
         for i in range(4):
             q[i] = np.float32(q[i] * scale)
         r = np.empty((3, 3))
-        p = np.empty((4, 4))
+        p = np.empty((4, 4), np.float32)
         for i in range(4):
             for j in range(4):
-                p[i, j] = np.float64(np.float32(q[i] * q[j]))
-        r[0, 0], r[0, 1], r[0, 2] = 1.0 - p[2, 2] - p[3, 3], p[1, 2] - p[3, 0], p[1, 3] + p[2, 0]
-        r[1, 0], r[1, 1], r[1, 2] = p[1, 2] + p[3, 0], 1.0 - p[1, 1] - p[3, 3], p[2, 3] - p[1, 0]
-        r[2, 0], r[2, 1], r[2, 2] = p[1, 3] - p[2, 0], p[2, 3] + p[1, 0], 1.0 - p[1, 1] - p[2, 2]
+                p[i, j] = np.float32(q[i] * q[j])
+        for i in range(3):
+            j, k = (i + 1) % 3, (i + 2) % 3
+            r[i, i] = 1.0 - np.float64(p[min(j, k) + 1, min(j, k) + 1]) - np.float64(p[max(j, k) + 1, max(j, k) + 1])
+            r[j, k] = np.float64(np.float32(p[j + 1, k + 1] - p[0, i + 1]))
+            r[k, j] = np.float64(np.float32(p[j + 1, k + 1] + p[0, i + 1]))
         for i in range(3):
             for j in range(3):
                 user[GOAL_ROT + 3 * i + j] = r[i, 0] * frame[j] + r[i, 1] * frame[3 + j] + r[i, 2] * frame[6 + j]

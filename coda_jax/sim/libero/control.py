@@ -7,6 +7,9 @@ the action turns, else it stays. ``compiled.py`` holds the same law for MuJoCo's
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float
 
@@ -27,16 +30,31 @@ FINGER_MIDDLE_M = FINGER_HALF_M = 0.02  # finger position = middle + half * grip
 # A world's controller state, in its model's userdata.
 SITE, FRESH, ACTION, GOAL_POS, GOAL_ROT, GRIP, MAGIC, HOME = 0, 1, 2, 9, 12, 21, 22, 23
 USERDATA = 30
+TAKEN, NEW, FIRST = 0.0, 1.0, 2.0  # values of FRESH: the action has been taken up, waits, is the first after a reset
 MAGIC_NUMBER = 20.0625  # marks a world whose actions are these; others in the process are left alone
 
 
-def userdata(site: int, home: np.ndarray, rotation: np.ndarray) -> np.ndarray:
-    """Controller state [USERDATA] after a reset: gripper half open, the rotation goal that of the ``home`` joints [7]."""
+def userdata(site: int, home: Measured) -> np.ndarray:
+    """Controller state [USERDATA] after a reset: gripper half open, the rotation goal that of the home joints."""
     state = np.zeros(USERDATA)
     state[SITE], state[MAGIC] = site, MAGIC_NUMBER
-    state[HOME : HOME + ARM] = home
-    state[GOAL_ROT : GOAL_ROT + 9] = rotation.reshape(9)
+    state[HOME : HOME + ARM] = home.home
+    state[FRESH] = FIRST
+    state[GOAL_ROT : GOAL_ROT + 9] = home.rotation.reshape(9)
     return state
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """What the controller measures of one arm: position [3] and rotation [3, 3] of the grip site, anchors and axes [7, 3] of the joints
+    in the world frame, packed inertia [28]; at the joints ``home`` [7], at rest."""
+
+    home: np.ndarray
+    position: np.ndarray
+    rotation: np.ndarray
+    anchors: np.ndarray
+    axes: np.ndarray
+    mass: np.ndarray
 
 
 def rotation_of(turn: Float[np.ndarray, "b 3"]) -> Float[np.ndarray, "b 3 3"]:
@@ -46,15 +64,13 @@ def rotation_of(turn: Float[np.ndarray, "b 3"]) -> Float[np.ndarray, "b 3 3"]:
     axis = turn / np.where(still, 1.0, angle)
     quat = np.concatenate([np.where(still, 1.0, np.cos(angle / 2)), np.where(still, 0.0, axis * np.sin(angle / 2))], 1)
     q = quat.astype(np.float32)
-    square = (q[:, 0] * q[:, 0] + q[:, 1] * q[:, 1]) + q[:, 2] * q[:, 2] + q[:, 3] * q[:, 3]
+    square = (q * q).astype(np.float64).sum(1).astype(np.float32)  # single products summed in double, as BLAS does
     q = (q * np.sqrt(2.0 / square.astype(np.float64))[:, None]).astype(np.float32)
-    products = (q[:, :, None] * q[:, None, :]).astype(np.float64)  # single products, summed in double
-
-    def p(i: int, j: int) -> np.ndarray:
-        return products[:, i, j]
-
-    rows = [1 - p(2, 2) - p(3, 3), p(1, 2) - p(3, 0), p(1, 3) + p(2, 0), p(1, 2) + p(3, 0), 1 - p(1, 1) - p(3, 3), p(2, 3) - p(1, 0)]
-    rows += [p(1, 3) - p(2, 0), p(2, 3) + p(1, 0), 1 - p(1, 1) - p(2, 2)]
+    p = q[:, :, None] * q[:, None, :]
+    one = np.ones(len(q))  # double: the diagonal is summed in it, the rest is not
+    rows = [one - p[:, 2, 2] - p[:, 3, 3], p[:, 1, 2] - p[:, 3, 0], p[:, 1, 3] + p[:, 2, 0]]
+    rows += [p[:, 1, 2] + p[:, 3, 0], one - p[:, 1, 1] - p[:, 3, 3], p[:, 2, 3] - p[:, 1, 0]]
+    rows += [p[:, 1, 3] - p[:, 2, 0], p[:, 2, 3] + p[:, 1, 0], one - p[:, 1, 1] - p[:, 2, 2]]
     return np.stack(rows, 1).reshape(-1, 3, 3)
 
 
@@ -66,7 +82,20 @@ def set_goals(state: Float[np.ndarray, "b u"], position: Float[np.ndarray, "b 3"
     if len(turns):
         goal = rotation_of(ROTATION_RAD * action[turns, 3:]) @ rotation[turns]
         state[turns, GOAL_ROT : GOAL_ROT + 9] = goal.reshape(-1, 9)
-    state[:, FRESH] = 0.0
+    state[:, FRESH] = TAKEN
+
+
+def first_torques(state: Float[np.ndarray, "b u"], home: Sequence[Measured], bias: Float[np.ndarray, "b 7"]) -> Float[np.ndarray, "b 7"]:
+    """Take up the first actions after a reset, and the torques of the first physics step.
+
+    The official controller measured the arm when it was made, at the home joints, and does not look again before the first physics step
+    has run, though the suite's state moved the arm by millimetres in between: goals and torques are those of the home pose.
+    """
+    position, rotation, anchors, axes, mass, q = (
+        np.stack([getattr(h, field) for h in home]) for field in ("position", "rotation", "anchors", "axes", "mass", "home")
+    )
+    set_goals(state, position, rotation)
+    return torques(state, q, np.zeros_like(q), position, rotation, anchors, axes, mass, bias)
 
 
 def full_mass_matrix(packed: Float[np.ndarray, "b 28"]) -> Float[np.ndarray, "b 7 7"]:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from coda_jax.sim.libero import compiled, control
-from coda_jax.sim.libero.control import ARM, FINGERS, SUBSTEPS
+from coda_jax.sim.libero.control import ARM, SUBSTEPS
 from coda_jax.sim.libero.models import TaskModel
 
 GRIP_SITE = "gripper0_grip_site"
@@ -38,7 +38,7 @@ class Worlds:
             raise ValueError(f"one structure is needed, not those of {', '.join(sorted({t.key for t in tasks}))}")
         self.callback = compiled.available() if callback is None else callback
         self.batch = mujoco.batch.Batch(tasks[0].model, len(tasks), nthread=threads)
-        fields = _READ if self.callback else (*_READ, "M", "qfrc_bias", "xanchor", "xaxis")
+        fields = (*_READ, "qfrc_bias") if self.callback else (*_READ, "qfrc_bias", "M", "xanchor", "xaxis")
         self._bound = {name: self.batch.bind(name) for name in fields}
         self.set_tasks(tasks)
 
@@ -84,7 +84,7 @@ class Worlds:
         self.batch.ctrl[ids] = 0.0
         for row in ids:
             task = self.tasks[row]
-            self.batch.userdata[row] = control.userdata(self._site, task.home, _home_rotation(task))
+            self.batch.userdata[row] = control.userdata(self._site, _at_home(task))
         self.forward(ids)
 
     def forward(self, rows: np.ndarray | None = None) -> None:
@@ -98,27 +98,43 @@ class Worlds:
           actions: LIBERO's, entries beyond [-1, 1] are clipped; rotations about world axes; + closes the gripper, 0 holds it.
         """
         ids = np.arange(len(self.tasks)) if rows is None else np.asarray(rows)
-        self.batch.userdata[ids, control.ACTION : control.ACTION + ARM] = actions
-        self.batch.userdata[ids, control.FRESH] = 1.0
+        users = self.batch.userdata
+        users[ids, control.ACTION : control.ACTION + ARM] = actions
+        first = users[ids, control.FRESH] == control.FIRST
+        users[ids[~first], control.FRESH] = control.NEW
+        for group, left in ((ids[first], SUBSTEPS - 1), (ids[~first], SUBSTEPS)):
+            if len(group):
+                with self._without_sensors():
+                    if left < SUBSTEPS:
+                        self._first(group)
+                    self._advance(group, left - 1)
+                self._advance(group, 1)
+
+    def _first(self, ids: np.ndarray) -> None:
+        """The first physics step after a reset."""
+        b, state = self.batch, self.batch.userdata[ids]
+        b.forward(ids, stage=_VELOCITY)
+        bias = self._bound["qfrc_bias"][ids, :ARM]
+        arm = control.first_torques(state, [_at_home(self.tasks[i]) for i in ids], bias)
+        b.ctrl[ids] = np.concatenate([arm, control.grip(state)], 1)
+        b.userdata[ids] = state
+        b.step(ids, nstep=1)
+
+    def _advance(self, ids: np.ndarray, substeps: int) -> None:
         if self.callback:
             with compiled.installed():
-                with self._without_sensors():
-                    self.batch.step(ids, nstep=SUBSTEPS - 1)
-                self.batch.step(ids, nstep=1)
+                self.batch.step(ids, nstep=substeps)
             return
-        with self._without_sensors():
+        for _ in range(substeps):
             self.batch.forward(ids, stage=_VELOCITY)
-            for _ in range(SUBSTEPS - 1):
-                self._command(ids)
-                self.batch.step(ids, nstep=1, stage=_VELOCITY)
             self._command(ids)
-        self.batch.step(ids, nstep=1)
+            self.batch.step(ids, nstep=1)
 
     def _command(self, ids: np.ndarray) -> None:
         """Torques and finger commands of the present moment, in numpy."""
         b, state = self.batch, self.batch.userdata[ids]
         position, rotation = self.grip_pos[ids], self.grip_rotation[ids]
-        if state[0, control.FRESH]:
+        if state[0, control.FRESH] == control.NEW:
             control.set_goals(state, position, rotation)
         anchors, axes, mass, bias = (self._bound[f][ids] for f in ("xanchor", "xaxis", "M", "qfrc_bias"))
         half = ARM * (ARM + 1) // 2
@@ -153,10 +169,17 @@ class Worlds:
 
 
 @functools.lru_cache(maxsize=256)
-def _home_rotation(task: TaskModel) -> np.ndarray:
-    """Rotation of the grip site with the arm at home, which the controller holds until an action turns."""
-    data = mujoco.MjData(task.model)
+def _at_home(task: TaskModel) -> control.Measured:
+    """What the official controller measures when it is made: the arm at home, the fingers closed, nothing moving."""
+    model, data = task.model, mujoco.MjData(task.model)
     data.qpos[:ARM] = task.home
-    data.qpos[ARM : ARM + FINGERS] = 0.020833, -0.020833
-    mujoco.mj_kinematics(task.model, data)
-    return data.site(GRIP_SITE).xmat.copy()
+    mujoco.mj_forward(model, data)
+    site = data.site(GRIP_SITE)
+    return control.Measured(
+        home=task.home,
+        position=site.xpos.copy(),
+        rotation=site.xmat.reshape(3, 3).copy(),
+        anchors=data.xanchor[:ARM].copy(),
+        axes=data.xaxis[:ARM].copy(),
+        mass=data.M[: ARM * (ARM + 1) // 2].copy(),
+    )
