@@ -17,8 +17,8 @@ from coda_jax.runtime import InputError
 from coda_jax.scenes.libero import tasks, things
 from coda_jax.scenes.libero.bddl import Atom, Problem, Region, write
 from coda_jax.scenes.libero.goals import to_atom
-from coda_jax.scenes.libero.importing import goal_things, model_of
-from coda_jax.scenes.libero.placing import TABLE, Contents, contents
+from coda_jax.scenes.libero.importing import model_of
+from coda_jax.scenes.libero.placing import TABLE, Contents, contents, goal_parts
 from coda_jax.scenes.libero.things import DRAWER, FRICTION, Model
 from coda_jax.scenes.spec import ObjectAttributes, Placement, SceneSpec, from_json, to_json
 
@@ -82,7 +82,7 @@ def problem_of(spec: SceneSpec) -> Problem:
             init.append(Atom("open", (f"{part}_region",)))
     goals = {n for n in goal.names if n not in kept}
     parts = [r for r in source.regions if not r.ranges or r.name in goals]
-    interest = tuple(n for n in dict.fromkeys(goal_things(goal, found)) if n in kept)
+    interest = tuple(n for n in dict.fromkeys(goal_parts(goal, found)) if n in kept)
     return dataclasses.replace(
         source,
         language=spec.task.instruction,

@@ -9,9 +9,9 @@ from jaxtyping import Float
 
 from coda_jax.runtime import InputError
 from coda_jax.scenes.libero import placing, states, tasks, things
-from coda_jax.scenes.libero.bddl import Atom, Problem
+from coda_jax.scenes.libero.bddl import Problem
 from coda_jax.scenes.libero.goals import to_expression
-from coda_jax.scenes.libero.placing import TABLE, Contents, contents, thing_of
+from coda_jax.scenes.libero.placing import TABLE, Contents, contents, goal_parts
 from coda_jax.scenes.libero.things import DRAWER_MODEL, DRAWER_SUFFIX, FRICTION, Model
 from coda_jax.scenes.placement import gap
 from coda_jax.scenes.spec import AttributeFactor, ObjectAttributes, Placement, Relation, Role, SceneSpec, SpatialFactor, TaskFactor
@@ -23,24 +23,6 @@ def models(found: Contents) -> dict[str, Model]:
     """Every object of a scene with its model, in token order: free things, fixtures, and a cabinet's middle drawer."""
     drawers = {n + DRAWER_SUFFIX: DRAWER_MODEL for n, m in found.fixtures.items() if m.category == "wooden_cabinet"}
     return found.free | found.fixtures | drawers
-
-
-def goal_things(atom: Atom, found: Contents) -> tuple[str, str]:
-    """Target and reference of a goal: what is moved and where to; of a drawer or knob both are the thing with its token.
-
-    The bottom drawer has no token: its task is told by the cabinet's. A region of the workspace belongs to the thing it is named after.
-    """
-    thing, part = thing_of(atom.names[0], found)
-    if atom.predicate not in ("on", "in"):
-        drawer = thing + DRAWER_SUFFIX if part == "middle_region" else thing
-        return drawer, drawer
-    reference, part = thing_of(atom.names[1], found)
-    if reference != TABLE:
-        return thing, reference + DRAWER_SUFFIX if part == "middle_region" else reference
-    named = [n for n, m in (found.fixtures | found.free).items() if m.words.split()[-1] in part.split("_") and n != thing]
-    if not named:
-        raise InputError(f"{atom}: no thing stands for region {part}: name the region after a thing, as main_table_stove_front_region")
-    return thing, named[0]
 
 
 def scene(problem: Problem, family: str, layout: str, places: dict[str, Placement]) -> SceneSpec:
@@ -56,7 +38,7 @@ def scene(problem: Problem, family: str, layout: str, places: dict[str, Placemen
     if len(problem.goal) != 1:
         raise InputError(f"the goal has {len(problem.goal)} parts; scenes here ask for one: use a task of {', '.join(tasks.FAMILIES)}")
     found = contents(problem)
-    target, reference = goal_things(problem.goal[0], found)
+    target, reference = goal_parts(problem.goal[0], found)
     known = models(found)
     roles = [Role(n, "target" if n == target else "reference" if n == reference else _role(n, found)) for n in known]
     if target == reference:
@@ -97,7 +79,7 @@ def initial_scene(task: tasks.Task, number: int, seed: int, rows: Float[np.ndarr
     """The scene of a suite's initial state.
 
     Args:
-      number: of the state. seed: of the fixtures' places, which a state does not hold. rows: the task's states, where they are read already.
+      number: of the state. seed: of the fixtures' places, which a state does not hold. rows: the task's states, if they are read already.
 
     Raises:
       InputError: there is no such state, its file cannot be used, or as ``scene``.

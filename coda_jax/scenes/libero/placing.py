@@ -20,7 +20,7 @@ from coda_jax.scenes.placement import Footprint, gap
 from coda_jax.scenes.spec import Placement
 
 TABLE = "table"  # the support of what stands on the workspace
-LEAST_GAP_M = 0.002
+LEAST_GAP_M = 0.004
 TRIES = 400
 OPEN_SHARE = (0.875, 1.0)  # of a drawer that a task begins with open
 ROBOT_Q = 9  # coordinates of arm and fingers, which come first in a state
@@ -69,6 +69,24 @@ def thing_of(name: str, found: Contents) -> tuple[str, str]:
     return TABLE, name
 
 
+def goal_parts(atom: Atom, found: Contents) -> tuple[str, str]:
+    """Target and reference of a goal: what is moved and where to; of a drawer or knob both are the thing with its token.
+
+    The bottom drawer has no token: its task is told by the cabinet's. A region of the workspace belongs to the thing it is named after.
+    """
+    thing, part = thing_of(atom.names[0], found)
+    if atom.predicate not in ("on", "in"):
+        drawer = thing + DRAWER_SUFFIX if part == "middle_region" else thing
+        return drawer, drawer
+    reference, part = thing_of(atom.names[1], found)
+    if reference != TABLE:
+        return thing, reference + DRAWER_SUFFIX if part == "middle_region" else reference
+    named = [n for n, m in (found.fixtures | found.free).items() if m.words.split()[-1] in part.split("_") and n != thing]
+    if not named:
+        raise InputError(f"{atom}: no thing stands for region {part}: name the region after a thing, as main_table_stove_front_region")
+    return thing, named[0]
+
+
 def starts(problem: Problem) -> dict[str, Atom]:
     """The initial atom that says where each thing stands. Raises InputError where one has none or two."""
     found: dict[str, Atom] = {}
@@ -98,7 +116,7 @@ def draw(problem: Problem, seed: int, fixed: dict[str, Placement] | None = None)
     found, where = contents(problem), starts(problem)
     for _ in range(TRIES):
         placed = _fixtures(problem, found, where, rng, fixed or {})
-        waiting = [n for n in found.free]
+        waiting = list(found.free)
         while waiting:
             ready = [n for n in waiting if (a := where.get(n)) is None or thing_of(a.names[1], found)[0] not in waiting]
             if not ready:
