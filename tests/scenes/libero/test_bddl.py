@@ -15,7 +15,7 @@ def test_reads_names_in_lower_case_and_the_language_as_it_is_written():
     assert problem.language == "Put the Bowl on the plate"
     assert problem.goal == (Atom("on", ("akita_black_bowl_1", "plate_1")),)
     assert [t.name for t in problem.objects] == ["akita_black_bowl_1", "akita_black_bowl_2", "plate_1", "cookies_1"]
-    assert problem.region("main_table_bowl_region").ranges == ((-0.1, -0.21, -0.08, -0.19), (-0.1, 0.19, -0.08, 0.21))
+    assert problem.region("main_table_bowl_region").ranges == ((-0.1, -0.11, -0.08, -0.09), (-0.1, 0.19, -0.08, 0.21))
     assert problem.region("main_table_cabinet_region").yaw_rad == (3.0, 3.2)
     assert problem.region("wooden_cabinet_1_top_side").ranges == ()
 
@@ -33,10 +33,10 @@ def test_what_is_written_is_read_again():
         ("(On plate_1 main_table_plate_region)", "(Near plate_1 main_table_plate_region)", "line 21: unknown predicate 'near'"),
         ("(On plate_1 main_table_plate_region)", "(On plate_1)", "takes 2 names, not 1"),
         ("(On plate_1 main_table_plate_region)", "(On plate_2 main_table_plate_region)", "plate_2 is no object"),
-        ("0.04 -0.03 0.06 -0.01", "0.04 -0.03 nan -0.01", "line 7: .*'nan' is no number"),
-        ("0.04 -0.03 0.06 -0.01", "0.04 -0.03 1e9 -0.01", "no number between -20 and 20"),
-        ("0.04 -0.03 0.06 -0.01", "0.04 -0.03 0.02 -0.01", "ends before it begins"),
-        ("0.04 -0.03 0.06 -0.01", "0.04 -0.03 0.06", "4 numbers"),
+        ("0.09 0.04 0.11 0.06", "0.09 0.04 nan 0.06", "line 7: .*'nan' is no number"),
+        ("0.09 0.04 0.11 0.06", "0.09 0.04 1e9 0.06", "no number between -20 and 20"),
+        ("0.09 0.04 0.11 0.06", "0.09 0.04 0.02 0.06", "ends before it begins"),
+        ("0.09 0.04 0.11 0.06", "0.09 0.04 0.11", "4 numbers"),
         ("3.0 3.2", "__import__('os') 3.2", "line 9"),
         ("(:domain robosuite)", "(:domain other)", "must be robosuite"),
         ("(:domain robosuite)", "(:domain robosuite) (:domain robosuite)", "stands there twice"),
