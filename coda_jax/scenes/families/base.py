@@ -19,8 +19,8 @@ from coda_jax.scenes.families.geometry import can_hold, floor_above_centre, midd
 from coda_jax.scenes.families.staging import LIFTED_M, MOVING, Staging
 from coda_jax.scenes.families.steps import Gate, Goal, Margin, Phases, Rejected, Step, combined, success
 from coda_jax.scenes.layouts import LAYOUTS, Layout
-from coda_jax.scenes.phrases import PLACES, Template
-from coda_jax.scenes.placement import closer_than, gap
+from coda_jax.scenes.phrases import PLACES, Template, noun
+from coda_jax.scenes.placement import OWN_TABLE, Workspace, closer_than, gap, grasps_among
 
 if TYPE_CHECKING:  # these modules ask families
     from coda_jax.scenes.content import Author
@@ -40,7 +40,9 @@ class Family:
     never trained. phrases: relation to split to texts of templates. says: relation to the words of free text
     that say it; others are refused. target_kinds: kinds of assets that may be moved. most_targets: things that one task moves at most.
     drop_m: height above its resting place at which a thing is let go.
-    staging: subgoals of its potentials. barred: affordances of things that the generator does not draw.
+    staging: subgoals of its potentials. barred: affordances of things that the generator does not draw. workspace: where things stand.
+    verbs: names of the edit verbs that make sense in its scenes; None for all that name no other families. densities_kg_m3: between which
+    an edit makes things, by the volume of their primitives.
     """
 
     name: ClassVar[str]
@@ -57,6 +59,9 @@ class Family:
     staging: ClassVar[Staging] = MOVING
     layouts: ClassVar[Mapping[str, Layout]] = LAYOUTS
     barred: ClassVar[frozenset[str]] = frozenset({"receives"})
+    workspace: ClassVar[Workspace] = OWN_TABLE
+    verbs: ClassVar[frozenset[str] | None] = None
+    densities_kg_m3: ClassVar[tuple[float, float]] = (110.0, 2800.0)
 
     @functools.cached_property
     def templates(self) -> tuple[Template, ...]:
@@ -149,6 +154,10 @@ class Family:
     def kind_of(self, goals: Sequence[Goal], assets: Mapping[str, Asset]) -> str:
         """The second half of a task's goal pair."""
         return reference_kind(assets[goals[0].reference])
+
+    def called(self, name: str, top: Tabletop) -> str:
+        """The words for an object of a scene, e.g. "red mug"."""
+        return noun(top.spec.attribute(name).colour, top.assets[name].category)
 
     def goal_trouble(self, expr: Expr, assets: Mapping[str, Asset]) -> str | None:
         """Why the numbers in a goal of a good form ask for something else than the family; None where they do not."""
@@ -270,6 +279,14 @@ class Family:
     def gate(self, step: Step) -> Gate | None:
         """What must hold before the target is lowered all the way, or None."""
         return None
+
+    def can_be_held(self, step: Step) -> bool:
+        """Whether the open hand finds room to hold the step's target."""
+        return bool(grasps_among(step.goal.target, step.target, step.shapes))
+
+    def may_touch(self, top: Tabletop, a: str, b: str) -> bool:
+        """Whether two things would touch if their footprints did: neither stands on the other."""
+        return b in top.neighbours(a)
 
     def crowded(self, step: Step) -> str | None:
         """Why a freshly arranged scene leaves no place for the goal (a few words, counted by the generator), or None."""
