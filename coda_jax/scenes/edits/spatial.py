@@ -192,7 +192,9 @@ def distance(request: Request) -> SceneSpec:
 
     now = measure(x0, y0)
     # distance grows along the whole line where it grows at its beginning
-    away = [p for p in _points(top.workspace) if (p[0] - x0) * (x0 - xr) + (p[1] - y0) * (y0 - yr) >= 0 and measure(*p) >= now + LEAST_MOVE_M]
+    away = [
+        p for p in _points(top.workspace) if (p[0] - x0) * (x0 - xr) + (p[1] - y0) * (y0 - yr) >= 0 and measure(*p) >= now + LEAST_MOVE_M
+    ]
     away.sort(key=lambda p: -measure(*p))
     return _carry_target(request, away, measure, "use a scene whose target stands near its reference, or verb reach")
 

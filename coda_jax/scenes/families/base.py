@@ -19,7 +19,7 @@ from coda_jax.scenes.families.geometry import can_hold, floor_above_centre, midd
 from coda_jax.scenes.families.staging import LIFTED_M, MOVING, Staging
 from coda_jax.scenes.families.steps import Gate, Goal, Margin, Phases, Rejected, Step, combined, success
 from coda_jax.scenes.layouts import LAYOUTS, Layout
-from coda_jax.scenes.phrases import PLACES, Template, noun
+from coda_jax.scenes.phrases import COLOURS, PLACES, Template, noun
 from coda_jax.scenes.placement import OWN_TABLE, Workspace, closer_than, gap, grasps_among
 
 if TYPE_CHECKING:  # these modules ask families
@@ -243,6 +243,15 @@ class Family:
         scene."""
         kind = next(kind for (r, kind), split in self.pairs.items() if r == relation and split == "train")
         return self.drawable("object", catalogue), self.drawable("object" if kind == "landmark" else kind, catalogue)
+
+    def names(self, catalogue: Catalogue) -> tuple[str, ...]:
+        """What things may be called, as the words of their tokens: every colour and category of the catalogue."""
+        return tuple(noun(colour, category) for category in catalogue.categories() for colour in COLOURS)
+
+    def said(self, relation: str, catalogue: Catalogue) -> tuple[tuple[tuple[str, str], ...], ...] | None:
+        """What may fill all places of a template of the relation together, for sentences without a scene: of each place the words of the
+        sentence and those of the token. None: each place is filled by itself (``drawn_from``)."""
+        return None
 
     def second_reference(self, relation: str) -> int:
         """Which place of a template (PLACES) what is moved second is moved to."""
