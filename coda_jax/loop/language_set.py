@@ -13,7 +13,7 @@ from coda_jax.scenes.catalogue import Catalogue
 
 def names(catalogue: Catalogue, chosen: Sequence[str]) -> list[str]:
     """What things are called in scenes of the chosen families: "red mug" and so on."""
-    return list(dict.fromkeys(name for family in chosen for name in families.get(family).names(catalogue)))
+    return list(dict.fromkeys(name for family in chosen for name in families.get(family).token_names(catalogue)))
 
 
 def phrases(catalogue: Catalogue, chosen: Sequence[str], per_template: int, of_two_goals: int, seed: int) -> list[Phrase]:
@@ -33,7 +33,7 @@ def phrases(catalogue: Catalogue, chosen: Sequence[str], per_template: int, of_t
         if template.split != "train" or template.family not in chosen:
             continue
         family, count = families.get(template.family), of_two_goals if "second" in template.places else per_template
-        if (choices := family.said(template.relation, catalogue)) is not None:
+        if (choices := family.fillings(template.relation, catalogue)) is not None:
             found += [_filled(template, choices[int(rng.integers(len(choices)))]) for _ in range(count if choices else 0)]
             continue
         places = family.drawn_from(template.relation, catalogue)

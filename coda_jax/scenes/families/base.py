@@ -244,11 +244,11 @@ class Family:
         kind = next(kind for (r, kind), split in self.pairs.items() if r == relation and split == "train")
         return self.drawable("object", catalogue), self.drawable("object" if kind == "landmark" else kind, catalogue)
 
-    def names(self, catalogue: Catalogue) -> tuple[str, ...]:
+    def token_names(self, catalogue: Catalogue) -> tuple[str, ...]:
         """What things may be called, as the words of their tokens: every colour and category of the catalogue."""
         return tuple(noun(colour, category) for category in catalogue.categories() for colour in COLOURS)
 
-    def said(self, relation: str, catalogue: Catalogue) -> tuple[tuple[tuple[str, str], ...], ...] | None:
+    def fillings(self, relation: str, catalogue: Catalogue) -> tuple[tuple[tuple[str, str], ...], ...] | None:
         """What may fill all places of a template of the relation together, for sentences without a scene: of each place the words of the
         sentence and those of the token. None: each place is filled by itself (``drawn_from``)."""
         return None

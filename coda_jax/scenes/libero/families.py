@@ -145,10 +145,10 @@ class LiberoFamily(Family):
         nearest = min(others, key=lambda n: (top.distance(n, name), n))
         return f"{words} nearest the {ASSETS[assets[nearest].asset_id].words}"
 
-    def names(self, catalogue: Catalogue) -> tuple[str, ...]:
+    def token_names(self, catalogue: Catalogue) -> tuple[str, ...]:
         return tuple(dict.fromkeys(words_of(kind) for pair in self.pairs for kind in pair[1].split()))
 
-    def said(self, relation: str, catalogue: Catalogue) -> tuple[tuple[tuple[str, str], ...], ...]:
+    def fillings(self, relation: str, catalogue: Catalogue) -> tuple[tuple[tuple[str, str], ...], ...]:
         """Target and reference of every trained goal pair of the relation; a drawer or the stove alone where that is what is moved."""
         found = []
         for target, reference in (kind.split() for r, kind in self.pairs_of("train") if r == relation):
