@@ -115,7 +115,7 @@ class ChunkTrace:
     predicates: [b, e, p] float32 values of the batch's predicate table after each control step; column 0 is nu.
     qpos: [b, e, q] float32, generalised coordinates after each control step (enough to render again).
     terminated: [b] bool, nu became true. truncated: [b] bool, the horizon ran out. clipped: [b] int32, action entries outside [-1, 1].
-    moving: MOVING_FIELDS of the WorldView after each control step, [b, e, ...]; None where no record was asked for.
+    moving: what moves of the WorldView after each control step (sim/recording.py), [b, e, ...]; None where no record was asked for.
     """
 
     active: Array

@@ -12,6 +12,7 @@ import numpy as np
 
 from coda_jax.programs import expressions
 from coda_jax.scenes.libero import tasks
+from coda_jax.sim import recording
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import SceneError
 from coda_jax.sim.libero import scene_model
@@ -20,7 +21,7 @@ from coda_jax.sim.libero.scene_model import SceneModel
 from coda_jax.sim.libero.view import Reader
 from coda_jax.sim.libero.worlds import STATE_FIELDS, Worlds
 from coda_jax.sim.simulator import Episode, SceneBatch
-from coda_jax.types import ACTION_DIM, HEALTH_NAN, HEALTH_OVERFLOW, MOVING_FIELDS, Array, ChunkTrace, SimState, WorldView
+from coda_jax.types import ACTION_DIM, HEALTH_NAN, HEALTH_OVERFLOW, Array, ChunkTrace, SimState, WorldView
 
 BUCKET = Bucket(7, 40, True)  # seven free things, forty boxes in a bowl: every scene of LIBERO counts as this one
 NO_COMMAND = np.array([0.0, 0, 0, 0, 0, 0, -1])  # what the official evaluation sends while things come to rest; it opens the gripper
@@ -154,7 +155,7 @@ class LiberoSimulator:
             terminated=terminated,
             truncated=batch.mask & ~terminated & (view.control_step >= batch.horizon),
             clipped=clipped,
-            moving={name: np.stack([getattr(v, name) for v in views], 1) for name in MOVING_FIELDS} if record else None,
+            moving=recording.chunk_of(views) if record else None,
         )
         return SimState(self._physics(), view, state.stage, health), trace
 
