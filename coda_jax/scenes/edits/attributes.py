@@ -39,7 +39,8 @@ def size(request: Request) -> SceneSpec:
     factors = {
         "the largest scale": LARGEST_SCALE / thing.scale,
         "the jaws": WIDEST_GRASP_M / min(g.width_m for g in asset.grasps),
-        "the least density for its mass": (thing.mass_kg / (family_of(request.spec).densities_kg_m3[0] * _volume(request.spec, target))) ** (1 / 3),
+        "the least density for its mass": (thing.mass_kg / (family_of(request.spec).densities_kg_m3[0] * _volume(request.spec, target)))
+        ** (1 / 3),
     }
     factors |= family_of(request.spec).size_limits(top.goals, target, top.assets)
     what = min(factors, key=lambda k: factors[k])

@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, ClassVar
 from coda_jax.programs.expressions import Expr
 from coda_jax.scenes import catalogue as common
 from coda_jax.scenes.assets import Asset
+from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.edits.verbs import VERBS
 from coda_jax.scenes.families import registry
 from coda_jax.scenes.families.base import Family
 from coda_jax.scenes.families.steps import Goal, Margin, Phases, Step
 from coda_jax.scenes.layouts import Layout
-from coda_jax.scenes.libero import catalogue, held_out, tasks
+from coda_jax.scenes.libero import catalogue, held_out, suites, tasks
 from coda_jax.scenes.libero.bddl import Atom
 from coda_jax.scenes.libero.catalogue import CATEGORY
+from coda_jax.scenes.libero.exchange import EXCHANGE
 from coda_jax.scenes.libero.goals import to_atom, to_expression
-from coda_jax.scenes.libero.things import ASSETS, DRAWER
+from coda_jax.scenes.libero.things import ASSET_PREFIX, ASSETS, DRAWER
 from coda_jax.scenes.placement import Workspace
 from coda_jax.scenes.spec import SceneSpec
 
@@ -69,6 +72,15 @@ _DRAWERS = {"wooden_cabinet": "top drawer of the cabinet", DRAWER: "middle drawe
 def category(asset: Asset) -> str:
     """Category of a thing as task files say it."""
     return asset.category.removeprefix(CATEGORY)
+
+
+def words_of(kind: str) -> str:
+    """The words of a category's token."""
+    return ASSETS[ASSET_PREFIX + kind].words
+
+
+def _spoken(kind: str, relation: str) -> str:
+    return _DRAWERS.get(kind, words_of(kind)) if relation == "open" else words_of(kind)
 
 
 class LiberoFamily(Family):
@@ -134,6 +146,29 @@ class LiberoFamily(Family):
         others = [n for n in assets if assets[n].asset_id != assets[name].asset_id and category(assets[n]) != DRAWER]
         nearest = min(others, key=lambda n: (top.distance(n, name), n))
         return f"{words} nearest the {ASSETS[assets[nearest].asset_id].words}"
+
+    def token_names(self, catalogue: Catalogue) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(words_of(kind) for pair in self.pairs for kind in pair[1].split()))
+
+    def fillings(self, relation: str, catalogue: Catalogue) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """Target and reference of every trained goal pair of the relation; a drawer or the stove alone where that is what is moved."""
+        found = []
+        for target, reference in (kind.split() for r, kind in self.pairs_of("train") if r == relation):
+            one, other = ((_spoken(kind, relation), words_of(kind)) for kind in (target, reference))
+            found.append((one,) if target == reference else (one, other))
+        return tuple(found)
+
+    # scenes
+
+    def seed_scene(self, catalogue: Catalogue, seed: int) -> tuple[str, SceneSpec]:
+        return suites.seed_scene(self.name, seed)
+
+    def frozen(self, suite: str, split: str) -> tuple[SceneSpec, ...]:
+        return suites.frozen(self.name, suite, split)
+
+    def counted_as(self, spec: SceneSpec, catalogue: Catalogue) -> str:
+        """The source task."""
+        return spec.spatial.layout.partition("@")[0].partition("/")[2]
 
     def held_out(self, spec: SceneSpec) -> tuple[str, str] | None:
         return held_out.held_out(spec)
@@ -271,9 +306,10 @@ def _goal(atom: Atom) -> Goal | None:
     if last == FRONT:
         return Goal("in_front", target, "flat_stove_1")
     if atom.predicate == "in":
-        found = next((last.removesuffix(e) for e in ("_contain_region", "_top_region") if last.endswith(e)), None)
-        drawer = last.removesuffix("_region") if last.endswith("_middle_region") else None
-        return Goal("inside", target, found or drawer) if found or drawer else None
+        ending = next((e for e in ("_contain_region", "_top_region") if last.endswith(e)), None)
+        if ending is None and last.endswith("_middle_region"):
+            ending = "_region"
+        return None if ending is None else Goal("inside", target, last.removesuffix(ending))
     if atom.predicate == "on":
         return Goal("on", target, next((last.removesuffix(e) for e in _ON.values() if last.endswith(e)), last))
     return None
@@ -284,7 +320,7 @@ assert tuple(f.name for f in FAMILIES) == tasks.FAMILIES
 
 
 def add() -> None:
-    """Make the families and their things known in this process; twice changes nothing.
+    """Make the families, their things and their own verb known in this process; twice changes nothing.
 
     Raises:
       ValueError: something else has one of their names.
@@ -293,10 +329,12 @@ def add() -> None:
         common.register(asset)
     for family in FAMILIES:
         registry.register(family)
+    VERBS[EXCHANGE.name] = EXCHANGE
 
 
 def remove() -> None:
     """Forget them again."""
+    VERBS.pop(EXCHANGE.name, None)
     for family in FAMILIES:
         registry.unregister(family.name)
     for asset in catalogue.assets():

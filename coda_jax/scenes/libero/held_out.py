@@ -174,9 +174,7 @@ def held_out(spec: SceneSpec) -> tuple[str, str] | None:
         return "scene", f"layout {spec.spatial.layout!r} is an initial state of the evaluation: draw places of your own"
     if (source := sentences().get(" ".join(spec.task.instruction.lower().split()))) is not None:
         return "instruction", f"instruction {spec.task.instruction!r} is that of {source}: write it in other words"
-    kinds = tuple(
-        sorted(o.asset.removeprefix(ASSET_PREFIX) for o in spec.attributes.objects if o.asset != ASSET_PREFIX + DRAWER)
-    )
+    kinds = tuple(sorted(o.asset.removeprefix(ASSET_PREFIX) for o in spec.attributes.objects if o.asset != ASSET_PREFIX + DRAWER))
     atom, found = to_atom(spec.task.goal), contents(task.problem())
     roots = {p.object: _root(spec, p) for p in spec.spatial.placements}
     for rule in rules():

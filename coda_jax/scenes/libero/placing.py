@@ -29,6 +29,10 @@ FIXTURE_ORDER = ("wine_rack", "flat_stove", "wooden_cabinet")  # of tokens
 _WORKSPACES = tuple(a.category for a in things.ARENAS.values())
 
 
+class NoDraw(InputError):
+    """The regions of a task leave no room for all of its things; the message says what to change."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Contents:
     """The things of a task by kind, in the order of their tokens."""
@@ -110,7 +114,7 @@ def draw(problem: Problem, seed: int, fixed: dict[str, Placement] | None = None)
       fixed: placements of fixtures that are known already; the others are drawn.
 
     Raises:
-      InputError: a thing has no place, or no draw leaves everything apart.
+      InputError: a thing has no place. NoDraw: no draw leaves everything apart.
     """
     rng = np.random.default_rng(seed)
     found, where = contents(problem), starts(problem)
@@ -126,7 +130,7 @@ def draw(problem: Problem, seed: int, fixed: dict[str, Placement] | None = None)
             waiting = [n for n in waiting if n not in ready]
         if _apart(found, placed):
             return {n: placed[n] for n in (*found.free, *found.fixtures, *_drawers(found))}
-    raise InputError(f"no draw of {TRIES} leaves the things {LEAST_GAP_M:g} m apart: use larger regions, or regions further apart")
+    raise NoDraw(f"no draw of {TRIES} leaves the things {LEAST_GAP_M:g} m apart: use larger regions, or regions further apart")
 
 
 def _drawers(found: Contents) -> list[str]:

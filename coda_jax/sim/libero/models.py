@@ -117,6 +117,8 @@ def _load(task: tasks.Task, digest: str, problem: Problem) -> TaskModel:
     home, content = _kept(folder() / f"{digest}.xz", task)
     model = mujoco.MjModel.from_binary_path("task.mjb", {"task.mjb": content})
     _expect(model, task)
+    # A state that diverges is evidence: keep it, where MuJoCo would silently reset it.
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
     base = np.array(model.body("robot0_base").pos)
     base[2] = surface_height(model)
     return TaskModel(task.key, problem, model, np.array(home), base)
