@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 from worlds import random_view, view
 
-from coda_jax.programs import expressions
+from coda_jax.programs import expressions, libero
 from coda_jax.programs.expressions import Expr, ExpressionError
 from coda_jax.types import ENTITIES, REGIONS, TOKENS, Regions, WorldView
 
@@ -145,3 +145,7 @@ def test_what_cannot_be_asked_is_refused(expr, said):
 def test_a_scene_without_regions_has_none_to_name():
     with pytest.raises(ExpressionError, match="none in this scene"):
         expressions.encode([Expr("libero_open", ("drawer",))], {"bowl": 0})
+
+
+def test_the_documentation_holds_the_table(repository):
+    assert libero.markdown_table() in (repository / "docs" / "libero_simulator.md").read_text(encoding="utf-8")
