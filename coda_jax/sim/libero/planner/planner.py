@@ -43,9 +43,10 @@ _RETREAT_STEPS = 14
 _RETREAT_M = 0.08
 _LOST_M = 0.04  # what was held is this far from where it should be
 _STUCK_STEPS = 20  # without progress
+_STUCK_NEAR_M, _STUCK_NEAR_STEPS = 0.012, 8  # so near, the jaws may close all the same
 _NEARER_M, _RADIUS_M = 0.004, 0.1  # what counts as progress; a turn counts as the way of a point so far away
 _PLACED_M = 0.012
-_LOAD_CLEARANCE_M, _HAND_CLEARANCE_M = 0.02, 0.035  # over everything; the hand sags a little while it turns
+_LOAD_CLEARANCE_M, _HAND_CLEARANCE_M = 0.025, 0.035  # over everything; the hand sags a little while it turns
 _REACH_M = 0.06  # of hand or load to the side of the way
 _LEAD_RAD = 0.35
 _PUSH_M, _PRESS_M = 0.02, 0.002  # ahead of and below the hand, while it pushes: slow enough for the fingers to stay on it
@@ -213,8 +214,8 @@ class LiberoPlanner(Moded):
         down = np.clip(final + _FUNNEL * self._asked.funnel * np.maximum(error - 0.008, 0.0), final, carry)
         height = np.where(mode == LOWER, down, carry)
         goal[m] = np.concatenate([over, height[:, None]], 1)[m]
-        low = (mode == CARRY) & (ee[:, 2] < carry - 0.02)
-        slow = np.clip(1.0 - (carry - 0.02 - ee[:, 2]) / (0.4 * self._asked.rise_m), 0.0, 1.0)[:, None]
+        low = (mode == CARRY) & (ee[:, 2] < carry - 0.01)
+        slow = np.clip(1.0 - (carry - 0.01 - ee[:, 2]) / (0.4 * self._asked.rise_m), 0.0, 1.0)[:, None]
         goal[low, :2] = (ee[:, :2] + slow * (over - ee[:, :2]))[low]
         wanted[m] = self._kept[m]
 
@@ -271,6 +272,7 @@ class LiberoPlanner(Moded):
 
         self._progress(mode == APPROACH, near + _RADIUS_M * off, _NEARER_M)
         ready = (mode == APPROACH) & (near < _ALIGNED_M + np.where(plan.pushes, 0.006, 0.0)) & (off < _ALIGNED_RAD)
+        ready |= (mode == APPROACH) & (near < _STUCK_NEAR_M) & (wait > _STUCK_NEAR_STEPS) & (off < 2 * _ALIGNED_RAD)
         self._enter(ready & ~plan.pushes, GRASP)
         self._enter(ready & plan.pushes, PUSH)
         self._best[ready] = np.inf

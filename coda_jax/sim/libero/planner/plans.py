@@ -14,8 +14,8 @@ from coda_jax.sim.plan import NoPlan
 from coda_jax.sim.state import rotation_matrices
 from coda_jax.types import WorldView
 
-_LEAST_ROOM_M = 0.002  # of the open hand to everything
-_ENOUGH_ROOM_M = 0.012
+_ENOUGH_ROOM_M = 0.012  # of the open hand to everything
+_ROOM_PER_RAD_M = 0.01  # that is worth a turn of the hand by one rad, or half as much tilt
 _LEAN_M = 0.03  # the palm's end may be so much nearer to a thing that leans
 _PRESS_M = 0.006  # of the finger tips into what is pushed
 
@@ -120,10 +120,10 @@ def _picked(known: Known, step: Put, view: WorldView, world: int, passed: int) -
         approach = hand.reaching(point, yaw)
         tilt = math.acos(-approach[2])
         free = min(hand.room(*point, yaw, others), _LEAN_M - hand.PALM_HALF_M[0] * abs(closing[2]))
-        ranked.append((-round(min(free, _ENOUGH_ROOM_M), 3), round(abs(yaw - neutral) + 2 * tilt, 3), i, hold, approach))
-    ranked.sort(key=lambda r: r[:3])
-    ranked = [r for r in ranked if -r[0] >= _LEAST_ROOM_M] or ranked
-    _, _, _, hold, plan.approach = ranked[passed % len(ranked)]
+        cost = max(_ENOUGH_ROOM_M - free, 0.0) / _ROOM_PER_RAD_M + abs(yaw - neutral) + 2 * tilt
+        ranked.append((round(cost, 3), i, hold, approach))
+    ranked.sort(key=lambda r: r[:2])
+    _, _, hold, plan.approach = ranked[passed % len(ranked)]
     plan.grip, plan.yaw = np.array(hold.pos_m), np.float64(hold.closing_rad)
     return plan, len(ranked)
 
