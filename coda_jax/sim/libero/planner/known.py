@@ -13,7 +13,7 @@ from coda_jax.scenes.libero.things import DRAWER, Model, Region
 from coda_jax.scenes.placement import Footprint
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.libero.planner import grips
-from coda_jax.sim.plan import upright_yaw
+from coda_jax.sim.plan import NoPlan, upright_yaw
 from coda_jax.types import WorldView
 
 KNOB = "button"  # joint of a stove
@@ -54,7 +54,7 @@ class Known:
         self.spec = spec
         self.models: dict[str, Model] = {o.object: things.ASSETS[o.asset] for o in spec.attributes.objects}
         self.token = {name: i for i, name in enumerate(spec.object_ids)}
-        self.region = regions
+        self._regions = regions
         self.scale = {o.object: o.scale for o in spec.attributes.objects}
 
     def thing_of(self, name: str) -> tuple[str, str]:
@@ -67,6 +67,16 @@ class Known:
     def part(self, thing: str, part: str) -> Region | None:
         return self.models[thing].regions.get(part)
 
+    def region(self, name: str) -> int:
+        """Number of a region in the views.
+
+        Raises:
+          NoPlan: the scene's task file names no such region.
+        """
+        if name not in self._regions:
+            raise NoPlan(f"the scene has no region {name}: use one of {', '.join(self._regions)}")
+        return self._regions[name]
+
     def fixed(self, thing: str) -> Place:
         """A fixture's root."""
         placement, model = self.spec.placement(thing), self.models[thing]
@@ -78,7 +88,7 @@ class Known:
         if joint == KNOB:
             return float(view.articulation[world, self.token[thing]])
         assert view.regions is not None
-        return float(view.regions.joint[world, self.region[region_of(thing, joint)]])
+        return float(view.regions.joint[world, self.region(region_of(thing, joint))])
 
     def boxes(self, view: WorldView, world: int) -> Mapping[str, list[Footprint]]:
         """Everything that stands in the way, as boxes by the thing."""

@@ -9,6 +9,7 @@ or a slip is corrected and the labels of noisy episodes stay clean (DART, Laskey
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -20,7 +21,7 @@ from coda_jax.sim import control
 from coda_jax.sim.libero import layout, models
 from coda_jax.sim.libero.planner import hand
 from coda_jax.sim.libero.planner.known import Known, highest_between
-from coda_jax.sim.libero.planner.plans import Plan, plan_of
+from coda_jax.sim.libero.planner.plans import Plans, plan_of
 from coda_jax.sim.libero.planner.steps import Put, Step, steps_of
 from coda_jax.sim.plan import GAVE_UP, Moded, NoPlan
 from coda_jax.sim.planner import PlannerSettings, command
@@ -82,7 +83,7 @@ class LiberoPlanner(Moded):
         self._attempt, self._wait = np.zeros(worlds, np.int32), np.zeros(worlds, np.int32)
         self._period = np.ones(worlds, np.int32)
         self._asked = ByWorld(worlds)
-        self._plan = Plan.empty(worlds)
+        self._plan = Plans(worlds)
         self._travel_z = np.zeros(worlds)  # the finger tips, or the load's underside, stay above it on the way
         self._held = np.zeros((worlds, 3))  # grip point minus the load's centre
         self._kept = np.tile(np.eye(3), (worlds, 1, 1))  # orientation of the hand while it carries and lets go
@@ -116,7 +117,7 @@ class LiberoPlanner(Moded):
         except NoPlan as error:
             self.mode[w], self.cause[w], self._period[w] = FAILED, str(error), error.grasps
             return
-        self._period[w] = max(int(self._period[w]), ways)
+        self._period[w] = math.lcm(int(self._period[w]), ways)
         self._plan.put(w, plan)
         self.mode[w], self._wait[w], self._best[w] = APPROACH, 0, np.inf
         grip, rotation, _ = self._grip(view)
@@ -132,7 +133,7 @@ class LiberoPlanner(Moded):
 
     def tolerance(self, view: WorldView) -> np.ndarray:
         """[b] in 0..1: how much disturbance the motion takes; 0 while the jaws move or nothing is planned."""
-        grip, rotation, _ = self._grip(view)
+        grip = self._grip(view)[0]
         away = np.linalg.norm(np.asarray(view.ee_pos) - grip, axis=1)
         carried = np.asarray(view.pos[self._rows, self._plan.target, 2]) - self._goal(view)[:, 2]
         height = np.select([self.mode == APPROACH, np.isin(self.mode, (CARRY, LOWER))], [away, carried], 0.0)
