@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -28,7 +29,7 @@ _ACROSS = 0.35  # least share of a tilt across the closing that goes outwards
 _TILTS_RAD = np.arange(0.0, 0.65, 0.05)
 
 
-def rotation(closing: Float[np.ndarray, "b 3"], approach: Float[np.ndarray, "b 3"]) -> Float[np.ndarray, "b 3 3"]:
+def rotation(closing: Float[np.ndarray, "*b 3"], approach: Float[np.ndarray, "*b 3"]) -> Float[np.ndarray, "*b 3 3"]:
     """Rotations of the hand with the jaws closing along one unit vector and the fingers pointing along another."""
     return np.stack([np.cross(closing, approach), closing, approach], -1)
 
@@ -62,7 +63,10 @@ def reaching(point: Float[np.ndarray, 3], yaw: float) -> Float[np.ndarray, 3]:
     return best
 
 
-def nearest(yaw: np.ndarray, around: np.ndarray) -> np.ndarray:
+Yaw = TypeVar("Yaw", float, np.ndarray)
+
+
+def nearest(yaw: Yaw, around: Yaw) -> Yaw:
     """``yaw`` shifted by a multiple of pi (the jaws are symmetric) to lie nearest to ``around``."""
     return yaw - np.pi * np.round((yaw - around) / np.pi)
 

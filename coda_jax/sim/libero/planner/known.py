@@ -84,11 +84,12 @@ class Known:
         return Place(pos, placement.yaw_rad)
 
     def joint(self, view: WorldView, world: int, thing: str, joint: str) -> float:
-        """Value of a joint now, m or rad."""
+        """Value of a joint now, m or rad; 0 of a drawer that the task file does not name."""
         if joint == KNOB:
             return float(view.articulation[world, self.token[thing]])
         assert view.regions is not None
-        return float(view.regions.joint[world, self.region(region_of(thing, joint))])
+        number = self._regions.get(region_of(thing, joint))
+        return 0.0 if number is None else float(view.regions.joint[world, number])
 
     def boxes(self, view: WorldView, world: int) -> Mapping[str, list[Footprint]]:
         """Everything that stands in the way, as boxes by the thing."""
@@ -126,8 +127,9 @@ class Known:
             (outer, inner), height = grips.DRAWER_Y_M, grips.WALL_TOP_M[joint]
             bottom = height - 2 * model.regions[joint.replace("_level", "_region")].half_m[2]
             # Of a drawer the part in front of the body: handle, front and both sides.
-            handle, bar = (grips.HANDLE_Y_M + outer) / 2 + way, grips.HANDLES[joint].pos_m
-            found.append(place.box(bar[0], handle, grips.HANDLE_HALF_M, (outer - grips.HANDLE_Y_M) / 2, bar[2] - 0.0085, bar[2] + 0.0085))
+            bar_x, _, bar_z = grips.BAR_M[joint]
+            bar_y, half = (grips.HANDLE_Y_M + outer) / 2 + way, (outer - grips.HANDLE_Y_M) / 2
+            found.append(place.box(bar_x, bar_y, grips.HANDLE_HALF_M, half, bar_z - grips.BAR_HALF_M, bar_z + grips.BAR_HALF_M))
             found.append(place.box(x, (outer + inner) / 2 + way, grips.DRAWER_HALF_M, (inner - outer) / 2, bottom, height))
             middle, half = (outer + way + front) / 2, max((front - outer - way) / 2, 0.0)
             for side in (-1, 1):

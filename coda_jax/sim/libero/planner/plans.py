@@ -155,7 +155,7 @@ def _picked(known: Known, step: Put, view: WorldView, world: int, passed: int) -
     for i, hold in enumerate(holds):
         point = pos + turned @ np.array(hold.pos_m)
         closing = turned @ (math.cos(hold.closing_rad), math.sin(hold.closing_rad), 0.0)
-        yaw = float(hand.nearest(np.arctan2(closing[1], closing[0]), np.array(plan.neutral)))
+        yaw = hand.nearest(math.atan2(closing[1], closing[0]), plan.neutral)
         approach = hand.reaching(point, yaw)
         free = min(hand.room(point, yaw, others), _LEAN_M - hand.PALM_HALF_M[0] * abs(closing[2]))
         cost = max(_ENOUGH_ROOM_M - free, 0.0) / _ROOM_PER_RAD_M + abs(yaw - plan.neutral) + 2 * math.acos(-approach[2])
@@ -169,13 +169,15 @@ def _knob(known: Known, step: Move) -> Plan:
     place = known.fixed(step.thing)
     x, y, z = grips.KNOB_M
     grip = place.at(x, y, z)
-    yaw = float(hand.nearest(np.array(place.yaw_rad + math.pi / 2), np.array(hand.NEUTRAL_RAD)))
+    yaw = hand.nearest(place.yaw_rad + math.pi / 2, hand.NEUTRAL_RAD)
     return Plan(
         token=step.token, grip=grip, yaw=yaw, approach=hand.reaching(grip, yaw), moves=True, turns=True, aim=step.aim, near=_NEAR_RAD
     )
 
 
 def _drawer(known: Known, step: Move) -> Plan:
+    if step.joint not in grips.HANDLES:
+        raise NoPlan(f"the hand has no room at the handle of {step.joint}: the planner moves {' and '.join(grips.HANDLES)}")
     place, handle = known.fixed(step.thing), grips.HANDLES[step.joint]
     origin = place.at(0.0, 0.0, 0.0)
     front, up = place.at(0.0, -1.0, 0.0) - origin, np.array([0.0, 0.0, 1.0])
