@@ -50,6 +50,7 @@ _PLACED_M = 0.012
 _LOAD_CLEARANCE_M, _HAND_CLEARANCE_M = 0.025, 0.035  # over everything; the hand sags a little while it turns
 _REACH_M = 0.06  # of hand or load to the side of the way
 _LEAD_RAD = 0.35
+_EASE = 7.0  # metres that the fingers are raised per metre that a pushed thing is pressed in
 _PUSH_M, _PRESS_M = 0.02, 0.002  # ahead of and below the hand, while it pushes: slow enough for the fingers to stay on it
 _FREE_HEIGHT_M = 0.05
 _LEAST_TOLERANCE = 0.15
@@ -227,7 +228,9 @@ class LiberoPlanner(Moded):
         m = mode == PUSH
         way = place - obj
         way *= np.minimum(1.0, _PUSH_M / np.maximum(np.linalg.norm(way[:, :2], axis=1), 1e-9))[:, None]
-        goal[m] = np.concatenate([ee[:, :2] + way[:, :2], grip[:, 2:] - _PRESS_M], 1)[m]
+        sunk = np.maximum(place[:, 2] - obj[:, 2], 0.0)  # into the table, by fingers that press too hard for it to slide
+        height = grip[:, 2] - _PRESS_M + _EASE * sunk
+        goal[m] = np.concatenate([ee[:, :2] + way[:, :2], height[:, None]], 1)[m]
         wanted[m] = rotation[m]
 
         m = np.isin(mode, (RELEASE, RETREAT))
