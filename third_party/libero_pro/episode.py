@@ -38,6 +38,7 @@ class Settings:
     """How episodes are run; the same for all of a file of records.
 
     seed: of fixtures' places and of the policy's noise. settle_steps: no-ops first. replan_steps: actions carried out of each chunk.
+    most_steps: of an episode, where that is less than the suite's limit; 0 for that limit.
     images: whether pictures are drawn and sent; resolution they are drawn at, and size they are scaled to. privileged: whether the
     simulator's state is sent under coda/libero/, which policies of states read.
     """
@@ -45,6 +46,7 @@ class Settings:
     seed: int
     settle_steps: int
     replan_steps: int
+    most_steps: int
     images: bool
     resolution: int
     size: int
@@ -166,27 +168,10 @@ def run(arena: Arena, episode: Episode, policy: Policy, settings: Settings) -> d
       PolicyError: the policy is lost.
     """
     began = time.perf_counter()
-    fixture_seed = settings.seed + 1000 * episode.task + episode.init_index
-    record: dict[str, Any] = {
-        "suite": episode.suite,
-        "task": episode.task,
-        "name": episode.name,
-        "bddl_sha256": arena.task.bddl_sha256,
-        "init_index": episode.init_index,
-        "init_sha256": state_sha256(arena.states[episode.init_index]),
-        "prompt": episode.prompt,
-        "prompt_source": episode.source,
-        "step_limit": step_limit(episode.suite),
-        "fixture_seed": fixture_seed,
-        "fixtures": {},
-        "steps": 0,
-        "decisions": 0,
-        "solved_by_settling": False,
-        "outcome": "failure",
-        "error": None,
-    }
+    record = blank_record(arena.task, episode, arena.states[episode.init_index], settings.most_steps)
+    record["fixture_seed"] = settings.seed + 1000 * episode.task + episode.init_index
     try:
-        obs = arena.begin(episode.init_index, fixture_seed)
+        obs = arena.begin(episode.init_index, record["fixture_seed"])
         record["fixtures"] = arena.fixtures()
         for _ in range(settings.settle_steps):
             obs, _, done, _ = arena.env.step(NO_OP)
@@ -212,7 +197,33 @@ def run(arena: Arena, episode: Episode, policy: Policy, settings: Settings) -> d
         error = f"{type(raised).__name__}: {raised}"[:500]
     if error is not None:
         record |= {"outcome": "error", "error": error}
+    else:
+        record["final_qpos"] = [float(x) for x in arena.env.sim.data.qpos]
     return record | {"wall_s": round(time.perf_counter() - began, 2)}
+
+
+def blank_record(task: Task, episode: Episode, state: np.ndarray, most_steps: int) -> dict[str, Any]:
+    """The record of an episode that has not begun; state: the row that it begins in."""
+    limit = step_limit(episode.suite)
+    return {
+        "suite": episode.suite,
+        "task": episode.task,
+        "name": episode.name,
+        "bddl_sha256": task.bddl_sha256,
+        "init_index": episode.init_index,
+        "init_sha256": state_sha256(state),
+        "prompt": episode.prompt,
+        "prompt_source": episode.source,
+        "step_limit": min(limit, most_steps) if most_steps else limit,
+        "fixture_seed": None,
+        "fixtures": {},
+        "steps": 0,
+        "decisions": 0,
+        "solved_by_settling": False,
+        "outcome": "failure",
+        "error": None,
+        "final_qpos": None,
+    }
 
 
 def noise_key(seed: int, episode: Episode, decision: int) -> np.ndarray:

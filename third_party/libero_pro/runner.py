@@ -54,6 +54,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     add("--seed", type=int, default=7, help="of fixtures' places, of the subset and of the policy's noise [%(default)s]")
     add("--replan-steps", type=int, default=5, help="actions carried out of each chunk [%(default)s]")
     add("--settle-steps", type=int, default=10, help="no-ops before the policy acts [%(default)s]")
+    add("--most-steps", type=int, default=0, help="for trying out: steps of an episode where that is less than the suite's limit [none]")
     add("--no-images", action="store_true", help="draw nothing (no OpenGL needed): for policies that see states")
     add("--resolution", type=int, default=256, help="at which pictures are drawn [%(default)s]")
     add("--size", type=int, default=224, help="to which pictures are scaled [%(default)s]")
@@ -71,6 +72,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
         ("seed", 0),
         ("replan_steps", 1),
         ("settle_steps", 0),
+        ("most_steps", 0),
         ("workers", 1),
     ):
         if not least <= getattr(given, name) < 10**6:
@@ -195,12 +197,13 @@ def run(given: argparse.Namespace) -> int:
     if given.no_images and observes == "pixels" and metadata.get("server") == "coda_jax":
         raise UsageError("this policy sees pictures: leave --no-images out")
     settings = Settings(
-        given.seed,
-        given.settle_steps,
-        given.replan_steps,
-        not given.no_images,
-        given.resolution,
-        given.size,
+        seed=given.seed,
+        settle_steps=given.settle_steps,
+        replan_steps=given.replan_steps,
+        most_steps=given.most_steps,
+        images=not given.no_images,
+        resolution=given.resolution,
+        size=given.size,
         privileged=observes == "state",
     )
     same = {
@@ -210,6 +213,7 @@ def run(given: argparse.Namespace) -> int:
         "seed": given.seed,
         "settle_steps": given.settle_steps,
         "replan_steps": given.replan_steps,
+        "most_steps": given.most_steps,
         "versions": tasks.versions(),
     }
     records = Records(given.out, same, given.retry_errors)
@@ -228,7 +232,7 @@ def run(given: argparse.Namespace) -> int:
     try:
         for episode, record, said in run_all(left, by_name, settings, host, port, min(given.workers, max(total, 1)), slowest, give_up):
             if record is None:
-                record = _died(episode, by_name[episode.suite, episode.name], said or "")
+                record = _died(episode, by_name[episode.suite, episode.name], given.most_steps, said or "")
             records.add(record)
             tally[record["outcome"]] += 1
             _say(episode, record, tally, total, began)
@@ -243,29 +247,12 @@ def run(given: argparse.Namespace) -> int:
     return RESUMABLE if stopped else DONE
 
 
-def _died(episode: Any, task: Any, said: str) -> dict[str, Any]:
-    import plan
+def _died(episode: Any, task: Any, most_steps: int, said: str) -> dict[str, Any]:
     import tasks
+    from episode import blank_record
 
-    return {
-        "suite": episode.suite,
-        "task": episode.task,
-        "name": episode.name,
-        "bddl_sha256": task.bddl_sha256,
-        "init_index": episode.init_index,
-        "init_sha256": tasks.state_sha256(tasks.states_of(task.suite, task.name)[episode.init_index]),
-        "prompt": episode.prompt,
-        "prompt_source": episode.source,
-        "step_limit": plan.step_limit(episode.suite),
-        "fixture_seed": None,
-        "fixtures": {},
-        "steps": 0,
-        "decisions": 0,
-        "solved_by_settling": False,
-        "outcome": "error",
-        "error": said,
-        "wall_s": 0.0,
-    }
+    state = tasks.states_of(task.suite, task.name)[episode.init_index]
+    return blank_record(task, episode, state, most_steps) | {"outcome": "error", "error": said, "wall_s": 0.0}
 
 
 def _say(episode: Any, record: dict[str, Any], tally: Counter[str], total: int, began: float) -> None:
