@@ -66,10 +66,10 @@ class Arena:
         logging.getLogger("robosuite_logs").setLevel(logging.ERROR)
         quiet = io.StringIO()
         with contextlib.redirect_stdout(quiet):
-            from libero.libero.envs.env_wrapper import ControlEnv
-
             drawing = {"camera_heights": settings.resolution, "camera_widths": settings.resolution} if settings.images else {}
             try:
+                from libero.libero.envs.env_wrapper import ControlEnv  # which loads OpenGL where MUJOCO_GL names it
+
                 self.env = ControlEnv(
                     bddl_file_name=task.bddl,
                     use_camera_obs=settings.images,
@@ -95,6 +95,8 @@ class Arena:
         with contextlib.redirect_stdout(io.StringIO()):
             self.env.seed(fixture_seed)
             self.env.reset()
+            for robot in self.env.robots:
+                robot.gripper.current_action[:] = 0.0  # a reset that keeps the model also keeps the command of the episode before
             return self.env.set_init_state(self.states[init_index])
 
     def fixtures(self) -> dict[str, list[float]]:
@@ -250,7 +252,10 @@ def _asked(policy: Policy, message: dict[str, Any], least: int) -> np.ndarray:
 
 def _is_graphics(error: BaseException) -> bool:
     text = f"{type(error).__name__} {error}".lower()
-    return any(word in text for word in ("egl", "opengl", "osmesa", "gl context", "glgeterror", "glx", "framebuffer", "mjr_makecontext"))
+    return any(
+        word in text
+        for word in ("egl", "opengl", "osmesa", "gl context", "glgeterror", "glx", "gladloadgl", "glfw", "framebuffer", "mjr_makecontext")
+    )
 
 
 def graphics_message(error: BaseException) -> str:
