@@ -21,10 +21,12 @@ from coda_jax.runtime import InputError
 ROBOT = "panda"  # of our own, for which the suites are frozen
 PRESETS = ("cpu", "paper")
 FAMILIES = ("pick_place", "articulated", "put_inside", "stack_insert")
+LIBERO_FAMILIES = ("libero_object", "libero_goal", "libero_spatial")  # of LIBERO-Pro, where its package is installed
 NOT_BUILT = ("none", "learnability")  # strategies of the method that are still to come
 STRATEGIES = ("sft", "domain_randomization", "uniform", "success_rate", "coda_no_memory", "coda")
 AGENTS = ("engine", "diagnoser", "potentials", "supervisor")
 SUITES = ("id", "instances", "layouts", "tasks", "categories")
+LIBERO_SUITES = ("standard", "pos", "task")
 T = TypeVar("T")
 
 if TYPE_CHECKING:
@@ -50,6 +52,9 @@ def default(preset: str = "cpu") -> Config:
                 "articulated": 120,
                 "put_inside": 240,
                 "stack_insert": 240,
+                "libero_object": 280,  # of LIBERO-Pro control steps of 0.05 s
+                "libero_goal": 300,
+                "libero_spatial": 220,
                 "own": 240,  # of families that the user registered
             },
             "sim": {
@@ -406,7 +411,17 @@ def own_families(config: Config) -> tuple[str, ...]:
 
 def horizon(config: Config, family: str) -> int:
     """Control steps of an episode of a family."""
-    return config.horizon[family] if family in FAMILIES else config.horizon.own
+    return config.horizon[family] if family in FAMILIES + LIBERO_FAMILIES else config.horizon.own
+
+
+def of_libero(config: Config) -> bool:
+    """Whether the run's families are those of LIBERO-Pro."""
+    return any(name in LIBERO_FAMILIES for name in families(config))
+
+
+def suites(config: Config) -> tuple[str, ...]:
+    """The suites that the run's families have."""
+    return LIBERO_SUITES if of_libero(config) else SUITES
 
 
 def agent_kind(config: Config, agent: str) -> str:
@@ -485,13 +500,33 @@ def _check_families(config: Config) -> None:
     if len(set(chosen)) < len(chosen):
         raise InputError(f'config.family is "{config.family}"; name each family once')
     for name in chosen:
-        if name not in FAMILIES and not own_families(config):
-            guess = difflib.get_close_matches(name, FAMILIES, n=1)
+        if name not in FAMILIES + LIBERO_FAMILIES and not own_families(config):
+            guess = difflib.get_close_matches(name, FAMILIES + LIBERO_FAMILIES, n=1)
             hint = f' (did you mean "{guess[0]}"?)' if guess else ""
             raise InputError(
-                f'config.family is "{name}"{hint}; use any of: {", ".join(FAMILIES)}, or name the module that registers yours in '
-                "config.own_families"
+                f'config.family is "{name}"{hint}; use any of: {", ".join(FAMILIES + LIBERO_FAMILIES)}, or name the module that registers '
+                "yours in config.own_families"
             )
+
+
+def _check_platform(config: Config) -> None:
+    """Suites are those of the families, and what only our own table has is not asked for elsewhere."""
+    if wrong := [suite for suite in config.evaluate.suites if suite not in suites(config)]:
+        raise InputError(
+            f"config.evaluate.suites names {wrong[0]}, which config.family={config.family} has not; use any of: {', '.join(suites(config))}"
+        )
+    if not of_libero(config):
+        return
+    if others := [name for name in families(config) if name not in LIBERO_FAMILIES]:
+        raise InputError(
+            f'config.family is "{config.family}"; {others[0]} is simulated on another platform: run it by itself, or name any of '
+            + ", ".join(LIBERO_FAMILIES)
+        )
+    for path, only in (("robot", ROBOT), ("obs", "state"), ("scenes.own_programs", ""), ("scenes.own_assets", "")):
+        if (value := dict(leaves(config))[path]) != only:
+            raise InputError(f'config.{path} is "{value}"; with families of LIBERO-Pro it must be {only or "empty"}')
+    if config.sim.backend == "mjx":
+        raise InputError("config.sim.backend is mjx, which does not simulate LIBERO-Pro: set it to native or auto")
 
 
 def leaves(config: Config | Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -607,7 +642,7 @@ ONE_OF: dict[str, tuple[str, ...]] = {
     "obs": ("state", "pixels"),
     "pixels.renderer": ("auto", "native", "jax", "warp"),
     "evaluate.split": ("validation", "test"),
-    "evaluate.suites": SUITES,
+    "evaluate.suites": SUITES + LIBERO_SUITES,
 }
 
 
@@ -648,6 +683,7 @@ def validate(config: Config, trains: bool = True) -> None:
     _check_agents(config)
     _check_remote(config)
     _check_robot(config)
+    _check_platform(config)
     combinations.check(config, trains)
 
 

@@ -21,6 +21,7 @@ ARTICULATED_TOKEN = TOKENS - 1  # of the fixtures' tokens the one that an articu
 TABLE = TOKENS  # entity index of the table top in expressions and contacts
 GRIPPER = TOKENS + 1  # entity index of the gripper (grip point between the finger tips)
 ENTITIES = TOKENS + 2
+REGIONS = 24  # places that LIBERO's predicates can name in one scene, after the entities in an expression's index
 
 ACTION_DIM = 7
 POSITION_SCALE_M = 0.05  # one unit of action[0:3], base frame
@@ -43,6 +44,23 @@ def _pytree(cls):
 def where_rows(take: Array, new: Any, old: Any) -> Any:
     """Two trees of arrays [b, ...] as one: rows of ``new`` where ``take`` [b], of ``old`` elsewhere."""
     return jax.tree.map(lambda n, o: jnp.where(take.reshape(-1, *(1,) * (n.ndim - 1)), n, o), new, old)
+
+
+@_pytree
+class Regions:
+    """What LIBERO's predicates read beside a view: named places of a scene (``r``), the things' body origins. Base frame, SI units.
+
+    pos: [b, r, 3] and rotation: [b, r, 3, 3] of each region's box. half: [b, r, 3] its half sizes. touches: [b, o, r] bool, the object
+    touches the thing that the region belongs to; true for a region of the workspace, which asks for no contact. joint: [b, r] value of the
+    joint that the region moves with, infinite without one. origin: [b, o, 3] origins of the objects' bodies.
+    """
+
+    pos: Array
+    rotation: Array
+    half: Array
+    touches: Array
+    joint: Array
+    origin: Array
 
 
 @_pytree
@@ -71,6 +89,7 @@ class WorldView:
     pos0: Array  # [b, o, 3] reset value of pos
     quat0: Array  # [b, o, 4] reset value of quat
     control_step: Array  # [b] int32, control steps since the reset
+    regions: Regions | None = None  # of LIBERO's scenes only
 
 
 @_pytree
@@ -96,7 +115,7 @@ class ChunkTrace:
     predicates: [b, e, p] float32 values of the batch's predicate table after each control step; column 0 is nu.
     qpos: [b, e, q] float32, generalised coordinates after each control step (enough to render again).
     terminated: [b] bool, nu became true. truncated: [b] bool, the horizon ran out. clipped: [b] int32, action entries outside [-1, 1].
-    moving: MOVING_FIELDS of the WorldView after each control step, [b, e, ...]; None where no record was asked for.
+    moving: what moves of the WorldView after each control step (sim/recording.py), [b, e, ...]; None where no record was asked for.
     """
 
     active: Array

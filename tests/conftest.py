@@ -12,6 +12,7 @@ from jaxtyping import install_import_hook
 
 import coda_jax
 from coda_jax import runtime
+from coda_jax.scenes.libero import package
 
 PACKAGE = Path(coda_jax.__file__).parent
 
@@ -48,3 +49,12 @@ def repository() -> Path:
     if not (root / "setup.py").exists():
         pytest.skip("needs the source checkout")
     return root
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need LIBERO's package are skipped where it is missing."""
+    if package.installed():
+        return
+    for item in items:
+        if item.get_closest_marker("libero"):
+            item.add_marker(pytest.mark.skip(reason=f"needs {package.DISTRIBUTION}"))

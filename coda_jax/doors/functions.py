@@ -18,6 +18,7 @@ from coda_jax.loop import parts
 from coda_jax.scenes import suites
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim import platforms
 from coda_jax.sim.observe import observe
 from coda_jax.sim.simulator import Episode, SceneBatch, episode_of
 from coda_jax.types import ACTION_DIM, Array, Observation, SimState
@@ -67,8 +68,8 @@ class Worlds:
     """A fixed number of worlds for scenes of one pool.
 
     Args:
-      scenes: every scene that will be asked for; they settle the bucket. worlds: how many. config: of the project, its defaults where None;
-        ``sim`` (backend, threads), ``horizon`` and ``robot`` are read.
+      scenes: every scene that will be asked for; they settle platform and bucket. worlds: how many.
+      config: of the project, its defaults where None; ``sim`` (backend, threads), ``horizon`` and ``robot`` are read.
 
     Raises:
       SceneError: a scene fits no bucket, or none that the backend has.
@@ -82,7 +83,9 @@ class Worlds:
         own: settings.Config = settings.default() if config is None else config.copy_and_resolve_references()
         own.sim.worlds = own.sim.mjx_worlds = worlds
         own.evaluate.executed = 1
+        own.family = ",".join(dict.fromkeys(spec.task.family for spec in scenes))
         self.worlds, self.catalogue = worlds, Catalogue.all()
+        self.control_hz = platforms.of(scenes[0]).control_hz
         self._horizon, self._encode = parts.horizon_of(own), parts.encoder_of().encode
         self._sim = parts.simulator(own, self.catalogue, parts.common_bucket(list(scenes), self.catalogue), spread=False)
 

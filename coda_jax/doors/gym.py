@@ -15,7 +15,7 @@ from coda_jax import config as settings
 from coda_jax.doors.functions import Outcome, State, Worlds, suite_scenes
 from coda_jax.learning.encoders.minilm import TEXT_DIM
 from coda_jax.sim.recording import FIELD_SHAPES
-from coda_jax.types import ACTION_DIM, CONTROL_HZ, EPISODE_FIELDS, STEP_FIELDS, TOKENS, Observation
+from coda_jax.types import ACTION_DIM, EPISODE_FIELDS, STEP_FIELDS, TOKENS, Observation
 
 try:
     import gymnasium
@@ -26,7 +26,7 @@ except ImportError as error:
     raise ImportError("gymnasium is not installed: pip install '.[gym]'") from error
 
 ID = "coda_jax/Suite-v0"
-_METADATA: dict[str, Any] = {"render_modes": [], "render_fps": CONTROL_HZ}
+_METADATA: dict[str, Any] = {"render_modes": []}
 _SHAPES: dict[str, tuple[int, ...]] = {name: FIELD_SHAPES[name] for name in (*STEP_FIELDS, *EPISODE_FIELDS) if name != "present"}
 _SHAPES |= {"text": (TOKENS, TEXT_DIM), "instruction": (TEXT_DIM,)}
 
@@ -98,6 +98,7 @@ class SuiteVectorEnv(VectorEnv):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._worlds = Worlds(self.scenes, num_envs, config)
+        self.metadata = self.metadata | {"render_fps": self._worlds.control_hz}
         self._state: State | None = None
         self._drawn = np.zeros(num_envs, np.int64)
         self._seed_all(None)
@@ -212,6 +213,7 @@ class SuiteEnv(gymnasium.Env):
         self.observation_space, self.action_space = observation_space(), action_space()
         self.scenes = suite_scenes(family, suite, split)
         self._worlds = Worlds(self.scenes, 1, config)
+        self.metadata = self.metadata | {"render_fps": self._worlds.control_hz}
         self._state: State | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:

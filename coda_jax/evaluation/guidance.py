@@ -15,9 +15,10 @@ from coda_jax.programs.training import code, potential, values
 from coda_jax.programs.training.limits import CODE_DIM, MAX_STAGES
 from coda_jax.programs.training.program import AnyProgram
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.sim import recording
 from coda_jax.sim.potentials import program_scene
 from coda_jax.sim.simulator import Episode
-from coda_jax.types import MOVING_FIELDS, Array, ChunkTrace, Observation, WorldView
+from coda_jax.types import Array, ChunkTrace, Observation, WorldView
 
 
 @dataclasses.dataclass
@@ -118,9 +119,9 @@ class Guidance:
     def passed(self, view: WorldView, trace: ChunkTrace) -> None:
         """Let latched programs see the control steps of a chunk. view: after it, for what does not move."""
         assert trace.moving is not None, "latched programs need a record of every control step"
-        moving = {name: np.asarray(trace.moving[name]) for name in MOVING_FIELDS}
+        moving = {name: np.asarray(values) for name, values in trace.moving.items()}
         for i in range(np.asarray(trace.active).shape[1]):
-            moment = dataclasses.replace(view, **{name: steps[:, i] for name, steps in moving.items()})
+            moment = recording.with_moving(view, {name: steps[:, i] for name, steps in moving.items()})
             done, _ = self._measured(moment)
             seen = np.where(np.asarray(trace.active)[:, i], potential.stage_of(done), 0)
             self._reached = np.maximum(self._reached, seen)

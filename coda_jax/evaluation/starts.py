@@ -14,7 +14,7 @@ from coda_jax.programs.training.values import blocks, placed_table
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families import phases
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.sim.compile import token_index
+from coda_jax.sim.platforms import token_index
 from coda_jax.types import WorldView
 
 

@@ -22,7 +22,6 @@ from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.program import to_program
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.sim.cameras import FRONT, WRIST
 
 MOST_BYTES = 8 * 2**20  # of a picture
 _PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
@@ -88,7 +87,7 @@ def run(config: settings.Config, text: str, picture: Path | None, output: Path |
         program = to_program(spec)
         print(program)
         path = output or PICTURES / f"scene_{spec.scene_id}.py"
-        drawn = films.picture(spec, Catalogue("train"), parts.robot_of(config), HEIGHT, WIDTH, (FRONT, WRIST))
+        drawn = films.picture(spec, Catalogue("train"), parts.robot_of(config), HEIGHT, WIDTH, wrist=True)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             atomic_write(path, program.encode())

@@ -19,11 +19,11 @@ from coda_jax.programs.training.spans import Span, phase_spans, placing
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families import PHASES
-from coda_jax.scenes.generate import sample_spec
+from coda_jax.scenes.generate import training_scene
 from coda_jax.sim.demonstrate import demonstrate
+from coda_jax.sim.platforms import check as check_scenes
 from coda_jax.sim.potentials import demonstrated
 from coda_jax.sim.simulator import episode_of
-from coda_jax.sim.validity import check as check_scenes
 
 _WORLDS = 8  # scenes tried at once
 _MOST_SCENES = 64
@@ -73,7 +73,7 @@ class TrainingCheck:
         found: list[tuple[Demonstrated, list[Span]]] = []
         for first in range(0, _MOST_SCENES, sim.worlds):
             seeds = range(config.seed * SEEDS_PER_RUN + first, config.seed * SEEDS_PER_RUN + first + sim.worlds)
-            specs = [sample_spec(catalogue, self._family, "id", "train", seed) for seed in seeds]
+            specs = [training_scene(catalogue, self._family, seed) for seed in seeds]
             reports = check_scenes(specs, catalogue, parts.validity_of(config))
             valid = [spec for spec, report in zip(specs, reports, strict=True) if report.valid]
             horizon = parts.horizon_of(config)

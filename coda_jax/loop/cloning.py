@@ -39,7 +39,7 @@ def language(config: settings.Config, catalogue: Catalogue, encoder: TextEncoder
         return None
     drawn = config.language
     chosen = phrases.phrases(catalogue, settings.families(config), drawn.phrases, drawn.two_goals, config.seed)
-    return language_set(chosen, phrases.names(catalogue), encoder.encode, _MULTIPLE)
+    return language_set(chosen, phrases.names(catalogue, settings.families(config)), encoder.encode, _MULTIPLE)
 
 
 def template(config: settings.Config, step: int) -> TrainState:

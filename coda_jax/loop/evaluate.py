@@ -32,7 +32,7 @@ def folder_name(config: settings.Config) -> str:
     """One folder for each set of ``evaluate`` settings, e.g. "test-e4" or "validation-e8-id+tasks-20scenes-2seeds"."""
     chosen = config.evaluate
     name = f"{chosen.split}-e{chosen.executed}"
-    if tuple(chosen.suites) != settings.SUITES:
+    if tuple(chosen.suites) != settings.suites(config):
         name += "-" + "+".join(chosen.suites)
     if chosen.scenes:
         name += f"-{chosen.scenes}scenes"
@@ -95,7 +95,7 @@ def _evaluate(config: settings.Config, folder: Path, who: Evaluating) -> None:
     for suite in config.evaluate.suites:
         if suite not in done.suites:
             (folder / records_name(suite, "after")).unlink(missing_ok=True)
-    ledger = Ledger(folder)
+    ledger = Ledger(folder, parts.platform_of(config).timestep_s)
 
     def store(outcome: evaluation.SuiteOutcome) -> None:
         nonlocal done

@@ -163,7 +163,7 @@ def _seeing(policy: PixelPolicy, params: Params, sim: Simulator, guide: Guide | 
 
 def rollout_key(seed: int, suite: str) -> jax.Array:
     """Key of a suite's rollouts; the same before and after training, so that both can be compared scene by scene."""
-    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 2), settings.SUITES.index(suite))
+    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 2), (settings.SUITES + settings.LIBERO_SUITES).index(suite))
 
 
 def run_suite(

@@ -14,10 +14,11 @@ from coda_jax.evaluation.film import film_strip, pick_events, png_of, write_stri
 from coda_jax.evaluation.results import Result
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim import platforms
 from coda_jax.sim.bucket import Bucket
-from coda_jax.sim.cameras import FILMED, FRONT, Camera
-from coda_jax.sim.compile import CompiledScene, bucket_of, compile_scene
+from coda_jax.sim.cameras import Camera
 from coda_jax.sim.observe import role_tokens
+from coda_jax.sim.platforms import Drawable
 from coda_jax.sim.render import frames, render
 from coda_jax.sim.robot import Robot
 
@@ -26,34 +27,33 @@ _MOST_PIXELS = 40_000_000  # of a user's picture; ten times as many would take a
 _LOOK_PX = 60  # height of the pictures by which a camera is chosen
 
 
-def picture(
-    spec: SceneSpec, catalogue: Catalogue, robot: Robot, height: int = 192, width: int = 256, cameras: tuple[Camera, ...] = (FRONT,)
-) -> Image.Image:
-    """The scene before anything moved, one picture per camera side by side.
+def picture(spec: SceneSpec, catalogue: Catalogue, robot: Robot, height: int = 192, width: int = 256, wrist: bool = False) -> Image.Image:
+    """The scene before anything moved, from the front; ``wrist``: beside it from the wrist.
 
     Raises:
       SceneError: the scene cannot be compiled.
     """
-    scene = compile_scene(spec, catalogue, bucket_of(spec, catalogue), robot)
+    platform = platforms.of(spec)
+    scene, cameras = platform.drawable(spec, catalogue, None, robot), platform.cameras.both[: 2 if wrist else 1]
     views = [render(scene.model, scene.qpos[None], camera, height=height, width=width)[0] for camera in cameras]
     return Image.fromarray(np.concatenate(views, axis=1))
 
 
-def camera_for(scene: CompiledScene, qpos: np.ndarray, tokens: Sequence[int], threads: int) -> Camera:
-    """The camera of FILMED that sees most of ``tokens`` over the states ``qpos`` [n, q]; of equal ones the first."""
+def camera_for(scene: Drawable, qpos: np.ndarray, filmed: Sequence[Camera], tokens: Sequence[int], threads: int) -> Camera:
+    """The camera of ``filmed`` that sees most of ``tokens`` over the states ``qpos`` [n, q]; of equal ones the first."""
     shares = []
-    for camera in FILMED:
+    for camera in filmed:
         drawn = frames(scene.model, qpos, camera, height=_LOOK_PX, width=_LOOK_PX * WIDTH // HEIGHT, samples=1, threads=threads)
         seen = np.isin(drawn.segmentation, tokens).sum((1, 2))
         shares.append(float((seen / max(1, seen.max())).mean()))  # of what is seen of it when nothing stands before it
-    return FILMED[int(np.argmax(np.round(shares, 2)))]
+    return filmed[int(np.argmax(np.round(shares, 2)))]
 
 
 def strip(
-    scene: CompiledScene, spec: SceneSpec, catalogue: Catalogue, qpos: np.ndarray, captions: Sequence[str], success: bool, threads: int
+    scene: Drawable, spec: SceneSpec, catalogue: Catalogue, qpos: np.ndarray, captions: Sequence[str], success: bool, threads: int
 ) -> Image.Image:
     """A film strip of the states ``qpos`` [f, q], from where the task's target is seen best."""
-    camera = camera_for(scene, qpos, role_tokens(spec, catalogue)[::2], threads)
+    camera = camera_for(scene, qpos, platforms.of(spec).cameras.filmed, role_tokens(spec, catalogue)[::2], threads)
     pictures = render(scene.model, qpos, camera, height=HEIGHT, width=WIDTH, threads=threads)
     return film_strip(pictures, captions, title=spec.task.instruction, success=success)
 
@@ -79,6 +79,6 @@ def write_film(path: Path, result: Result, catalogue: Catalogue, bucket: Bucket,
     """The film strip of one finished rollout: the moments in which it got further, the furthest phase under each frame."""
     spec, reached = result.episode.spec, phase_reached(result.predicates[:, : 1 + len(PHASES)])
     steps = pick_events(reached)
-    scene = compile_scene(spec, catalogue, bucket, robot)
+    scene = platforms.of(spec).drawable(spec, catalogue, bucket, robot)
     captions = [f"{step + 1} {reached[step]}" for step in steps]
     write_strip(path, strip(scene, spec, catalogue, result.qpos[steps], captions, result.success, threads))

@@ -16,9 +16,8 @@ from coda_jax.loop import parts
 from coda_jax.loop.likeness import carried_out_again
 from coda_jax.programs import expressions
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.sim.cameras import OBSERVED
-from coda_jax.sim.compile import compile_scene, token_index
 from coda_jax.sim.demonstrate import Trajectory
+from coda_jax.sim.platforms import token_index
 from coda_jax.sim.render import render
 from coda_jax.sim.simulator import Episode, episode_of
 from coda_jax.types import TOKENS, WorldView
@@ -36,6 +35,7 @@ class Footage:
     def __init__(self, config: settings.Config, catalogue: Catalogue, train: Catalogue, samples: int = 2):
         self._config, self._catalogue, self._samples = config, catalogue, samples
         self._sim = parts.native_simulator(config, catalogue, parts.training_bucket(config, train))
+        self._platform, self._robot = parts.platform_of(config), parts.robot_of(config)
 
     def __call__(self, outcomes: Sequence[Outcome]) -> list[Seen | None]:
         """The rollouts in order. One that goes otherwise than it was recorded (another backend) is told from its recorded moments, without
@@ -45,7 +45,7 @@ class Footage:
 
     def _seen(self, trajectory: Trajectory | None, outcome: Outcome) -> Seen | None:
         if trajectory is not None:
-            joints = trajectory.qpos[:, : self._sim.robot.dof]
+            joints = trajectory.qpos[:, : self._robot.dof]
             return self._of(trajectory.episode, trajectory.views, trajectory.predicates, joints, self._draw(trajectory))
         if outcome.recorded is None or not outcome.steps:
             return None
@@ -74,10 +74,10 @@ class Footage:
         spec, sim = trajectory.episode.spec, self._sim
 
         def draw(frames: Sequence[tuple[int, str]]) -> list[bytes]:
-            model = compile_scene(spec, self._catalogue, sim.bucket, sim.robot).model
+            model = self._platform.drawable(spec, self._catalogue, sim.bucket, self._robot).model
             qpos = trajectory.qpos[[step - 1 for step, _ in frames]]
             chosen = {"height": HEIGHT, "width": WIDTH, "samples": self._samples, "threads": self._config.sim.threads}
-            seen = [render(model, qpos, camera, **chosen) for camera in OBSERVED]
+            seen = [render(model, qpos, camera, **chosen) for camera in self._platform.cameras.both]
             return [
                 png_of(film_strip(frame[None], [words]), small=True)
                 for frame, (_, words) in zip(np.concatenate(seen, axis=2), frames, strict=True)

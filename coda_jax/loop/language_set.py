@@ -11,9 +11,9 @@ from coda_jax.scenes import families, language
 from coda_jax.scenes.catalogue import Catalogue
 
 
-def names(catalogue: Catalogue) -> list[str]:
-    """Every colour and category of the catalogue: "red mug" and so on."""
-    return [language.noun(colour, category) for category in catalogue.categories() for colour in language.COLOURS]
+def names(catalogue: Catalogue, chosen: Sequence[str]) -> list[str]:
+    """What things are called in scenes of the chosen families: "red mug" and so on."""
+    return list(dict.fromkeys(name for family in chosen for name in families.get(family).token_names(catalogue)))
 
 
 def phrases(catalogue: Catalogue, chosen: Sequence[str], per_template: int, of_two_goals: int, seed: int) -> list[Phrase]:
@@ -32,9 +32,12 @@ def phrases(catalogue: Catalogue, chosen: Sequence[str], per_template: int, of_t
     for template in language.all_templates():
         if template.split != "train" or template.family not in chosen:
             continue
-        family = families.get(template.family)
+        family, count = families.get(template.family), of_two_goals if "second" in template.places else per_template
+        if (choices := family.fillings(template.relation, catalogue)) is not None:
+            found += [_filled(template, choices[int(rng.integers(len(choices)))]) for _ in range(count if choices else 0)]
+            continue
         places = family.drawn_from(template.relation, catalogue)
-        for _ in range(of_two_goals if "second" in template.places else per_template):
+        for _ in range(count):
             said: list[str] = []
             for categories in places:
                 name = draw(categories)
@@ -44,3 +47,8 @@ def phrases(catalogue: Catalogue, chosen: Sequence[str], per_template: int, of_t
             second = (said[2], said[family.second_reference(template.relation)]) if len(said) > 2 else None
             found.append(Phrase(template.render(*said), said[0], said[min(1, len(said) - 1)], second))
     return found
+
+
+def _filled(template: language.Template, names: Sequence[tuple[str, str]]) -> Phrase:
+    """names: words and token's words of each place; of one place target and reference are the same."""
+    return Phrase(template.render(*(words for words, _ in names)), names[0][1], names[-1][1])

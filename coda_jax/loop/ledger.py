@@ -45,8 +45,9 @@ class Calls:
 class Ledger:
     """Costs by stage; ``charge`` books the time since the last charge, ``save`` writes ``ledger.json``."""
 
-    def __init__(self, folder: Path):
-        self.path = folder / FILE
+    def __init__(self, folder: Path, timestep_s: float = TIMESTEP_S):
+        """timestep_s: of the physics steps that are charged."""
+        self.path, self._timestep_s = folder / FILE, timestep_s
         self.stages: dict[str, Cost] = {}
         self.calls: dict[str, dict[str, Calls]] = {}
         self.starts = 0
@@ -69,7 +70,7 @@ class Ledger:
         cost = self.stages.setdefault(stage, Cost())
         cost.wall_s += spent
         cost.cpu_s += cpu - self._cpu
-        cost.simulated_s += physics_steps * TIMESTEP_S
+        cost.simulated_s += physics_steps * self._timestep_s
         cost.rollouts += rollouts
         cost.compiles += compiles
         self._wall, self._cpu = wall, cpu

@@ -10,16 +10,15 @@ from coda_jax.agents.base import Outcome, Recorded
 from coda_jax.evaluation.trials import ending
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.demonstrate import Trajectory
-from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.replay import replay
-from coda_jax.sim.simulator import episode_of
+from coda_jax.sim.simulator import Simulator, episode_of
 from coda_jax.types import WorldView
 
 # Between a rollout and the same carried out again: m of places, rad or m of joints, margins in their unit (m, or a share).
 TOLERANCE = 0.01
 
 
-def carried_out_again(sim: NativeSimulator, outcomes: Sequence[Outcome], horizon: Callable[[SceneSpec], int]) -> list[Trajectory | None]:
+def carried_out_again(sim: Simulator, outcomes: Sequence[Outcome], horizon: Callable[[SceneSpec], int]) -> list[Trajectory | None]:
     """The rollouts from their recorded actions, in order; None for one without actions, or that goes otherwise here.
 
     horizon: control steps of an episode of a scene.

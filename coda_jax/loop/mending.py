@@ -11,7 +11,8 @@ from coda_jax.scenes.edits.lock import edited_factors
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.checks.record import ValiditySettings
-from coda_jax.sim.validity import Report, check
+from coda_jax.sim.platforms import check
+from coda_jax.sim.validity import Report
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The user's own families of a configuration, made known before anything asks for them."""
+"""Families of a configuration that are not our own table's: LIBERO's and the user's, made known before anything asks for them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from coda_jax.runtime import InputError
 
 
 def add(config: settings.Config) -> None:
-    """Import the modules that register families of the user; with none of them nothing is imported.
+    """Register LIBERO's families where the run names one, and import the modules that register families of the user.
 
     Raises:
-      InputError: a module cannot be imported, or none of them registers a family that the run names.
+      InputError: LIBERO's package is missing or MuJoCo is of another version than its models were compared with; a module cannot be
+        imported, or none of them registers a family that the run names.
     """
+    if settings.of_libero(config):
+        _add_libero()
     modules = settings.own_families(config)
     if not modules:
         return
@@ -35,3 +38,11 @@ def add(config: settings.Config) -> None:
         guess = difflib.get_close_matches(missing[0], known, n=1)
         hint = f' (did you mean "{guess[0]}"?)' if guess else ""
         raise InputError(f'config.family is "{missing[0]}"{hint}, which no module registers; registered are: {", ".join(known)}')
+
+
+def _add_libero() -> None:
+    from coda_jax.scenes.libero import families, package
+
+    package.find()
+    package.require_mujoco()
+    families.add()

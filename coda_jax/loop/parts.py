@@ -36,24 +36,22 @@ from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue, UnknownAsset
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.suites import SuiteError
-from coda_jax.sim import mjx_buckets, raycast, warp_extra, warp_render
-from coda_jax.sim.bucket import Bucket, smallest
-from coda_jax.sim.compile import SceneError, bucket_of
+from coda_jax.sim import mjx_buckets, platforms, raycast, warp_extra, warp_render
+from coda_jax.sim.bucket import Bucket
+from coda_jax.sim.compile import SceneError
 from coda_jax.sim.demonstrate import NoiseSettings
 from coda_jax.sim.eyes import Batched, Eyes, Renderer
-from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.own_robot import load
 from coda_jax.sim.own_robot.errors import RobotError
 from coda_jax.sim.panda import PANDA
 from coda_jax.sim.planner import PlannerSettings
+from coda_jax.sim.platforms import Counted, Platform
 from coda_jax.sim.render import NativeRenderer
 from coda_jax.sim.robot import Robot
 from coda_jax.sim.simulator import Simulator
-from coda_jax.sim.supervision.inspector import ScriptedInspector
 from coda_jax.sim.supervision.scene_tries import SceneTries
 from coda_jax.sim.supervision.supervisor import ScriptedSupervisor
 from coda_jax.sim.validity import ValiditySettings
-from coda_jax.types import FREE_SLOTS
 
 if TYPE_CHECKING:
     from coda_jax.learning.policies.remote import RemotePolicy
@@ -143,6 +141,19 @@ def _own_robot(record: Path) -> Robot:
     return load.robot_of(record)
 
 
+def platform_of(config: settings.Config) -> Platform:
+    """Where the scenes of the run's families are simulated.
+
+    Raises:
+      InputError: they are of more than one platform.
+    """
+    chosen = {name: families.get(name).platform for name in settings.families(config)}
+    if len(set(chosen.values())) > 1:
+        listed = ", ".join(f"{name} on {platform}" for name, platform in chosen.items())
+        raise InputError(f'config.family is "{config.family}" ({listed}); one run has one platform: name families of one of them')
+    return platforms.get(next(iter(chosen.values())))
+
+
 def validity_of(config: settings.Config) -> ValiditySettings:
     return settings.build(ValiditySettings, config.validity, worlds=config.sim.worlds, threads=config.sim.threads, robot=robot_of(config))
 
@@ -154,7 +165,7 @@ def planner_of(config: settings.Config) -> PlannerSettings:
 def tries_of(config: settings.Config, catalogue: Catalogue, spec: SceneSpec, each: int) -> SceneTries:
     """The tries of a scene under the run's inspector and supervisor."""
     revisions = config.planner.revisions
-    return SceneTries(spec, each, revisions, ScriptedInspector(catalogue), ScriptedSupervisor(revisions))
+    return SceneTries(spec, each, revisions, platform_of(config).inspector(catalogue), ScriptedSupervisor(revisions))
 
 
 def noise_of(config: settings.Config) -> NoiseSettings | None:
@@ -255,29 +266,29 @@ def encoder_of() -> TextEncoder:
 
 def training_bucket(config: settings.Config, catalogue: Catalogue) -> Bucket:
     """The smallest bucket that takes every scene of the generator of the run's families."""
-    jointed = any("articulated" in families.get(name).target_kinds for name in settings.families(config))
-    return smallest(FREE_SLOTS, max(len(a.primitives) for a in catalogue if a.kind == "object"), jointed)
+    return platform_of(config).training_bucket(settings.families(config), catalogue)
 
 
 def common_bucket(specs: list[SceneSpec], catalogue: Catalogue) -> Bucket:
-    """The smallest bucket that takes all of the scenes.
+    """The smallest bucket that takes all of the scenes, of which there is at least one.
 
     Raises:
       SceneError: one of them fits none.
     """
-    buckets = [bucket_of(spec, catalogue) for spec in specs]
-    return Bucket(max(b.free for b in buckets), max(b.geoms for b in buckets), any(b.articulated for b in buckets))
+    return platforms.of(specs[0]).bucket(specs, catalogue)
 
 
-def native_simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket) -> NativeSimulator:
-    return NativeSimulator(catalogue, bucket, config.sim.worlds, config.sim.threads, robot_of(config))
+def native_simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket, worlds: int = 0) -> Counted:
+    """The native simulator of the run's platform. worlds: 0 for ``sim.worlds``."""
+    return platform_of(config).simulator(catalogue, bucket, worlds or config.sim.worlds, config.sim.threads, robot_of(config))
 
 
 def backend(config: settings.Config, bucket: Bucket) -> str:
     """ "native" or "mjx": what ``sim.backend`` stands for on this machine and bucket, with this robot."""
     if config.sim.backend != "auto":
         return config.sim.backend
-    fast = jax.default_backend() != "cpu" and mjx_buckets.holds(bucket) and config.robot == settings.ROBOT
+    own = config.robot == settings.ROBOT and platform_of(config) is platforms.get(families.TABLETOP)
+    fast = own and jax.default_backend() != "cpu" and mjx_buckets.holds(bucket)
     return "mjx" if fast else "native"
 
 

@@ -28,8 +28,7 @@ from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.cameras import OBSERVED
 from coda_jax.sim.compile import compile_scene
 from coda_jax.sim.eyes import observed
-from coda_jax.sim.native import NativeSimulator
-from coda_jax.sim.simulator import episode_of
+from coda_jax.sim.simulator import Simulator, episode_of
 
 NAME = "pictures"
 FOLDER = "pictures"
@@ -100,7 +99,7 @@ def _starts(run: Run, specs: Sequence[SceneSpec]) -> list[np.ndarray]:
     return [qpos for first in range(0, len(specs), sim.worlds) for qpos in _settled(sim, specs[first : first + sim.worlds])]
 
 
-def _settled(sim: NativeSimulator, specs: Sequence[SceneSpec]) -> list[np.ndarray]:
+def _settled(sim: Simulator, specs: Sequence[SceneSpec]) -> list[np.ndarray]:
     batch = sim.compile([episode_of(spec, 1, (0, 0)) for spec in specs])
     return list(sim.reset(batch).physics["qpos"][: len(specs)])
 

@@ -16,30 +16,29 @@ import numpy as np
 
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.loop.checkpoint import require_space
-from coda_jax.sim.recording import FIELD_SHAPES, moments
-from coda_jax.types import FIXED_FIELDS, MOVING_FIELDS, WorldView
+from coda_jax.sim.recording import FIELD_SHAPES, REGION_SHAPES, fixed_of, moments, moving_of
+from coda_jax.types import FIXED_FIELDS, WorldView
 
 # NotImplementedError: zipfile's for flags that a damaged file has set
 UNREADABLE = (OSError, ValueError, zipfile.BadZipFile, zlib.error, EOFError, RecursionError, MemoryError, NotImplementedError)
 MOST_BYTES = 8 * 2**30  # of one file's arrays: more was never written by one stage
 _MARK = "view_"  # before the names of fields
-_TOUCHES = {name: FIELD_SHAPES[name] for name in ("finger_contact", "contact")}  # stored together, a bit each
-_BITS = sum(int(np.prod(shape)) for shape in _TOUCHES.values())
-_FLOATS = tuple(name for name in MOVING_FIELDS if name not in _TOUCHES)
+_FLAGS = ("finger_contact", "contact", "region_touches")  # stored together, a bit each
+_UNBOUNDED = ("region_joint",)  # infinite where a region moves with no joint
 
 
 def packed(views: Sequence[WorldView]) -> dict[str, np.ndarray]:
     """Arrays of episodes' moments by key, none without episodes: time axes joined, what stays once for each episode."""
     if not views:
         return {}
-    moving = {name: np.concatenate([getattr(v, name) for v in views]).astype(np.float32, copy=False) for name in _FLOATS}
-    fixed = {name: np.stack([getattr(v, name)[0] for v in views]) for name in FIXED_FIELDS}
-    touches = np.concatenate([np.concatenate([getattr(v, name) for v in views]).reshape(-1, _bits(name)) for name in _TOUCHES], 1)
-    return {_MARK + name: values for name, values in (moving | fixed | {"touches": np.packbits(touches, axis=1)}).items()}
-
-
-def _bits(name: str) -> int:
-    return int(np.prod(_TOUCHES[name]))
+    each = [moving_of(v) for v in views]
+    moving = {name: np.concatenate([one[name] for one in each]) for name in each[0]}
+    stays = [fixed_of(v, 0) for v in views]
+    fixed = {name: np.stack([one[name] for one in stays]) for name in stays[0]}
+    flags = [moving.pop(name) for name in _FLAGS if name in moving]
+    touches = np.packbits(np.concatenate([f.reshape(len(f), -1) for f in flags], 1), axis=1)
+    floats = {name: values.astype(np.float32, copy=False) for name, values in moving.items()}
+    return {_MARK + name: values for name, values in (floats | fixed | {"touches": touches}).items()}
 
 
 def unpacked(arrays: Mapping[str, np.ndarray], length: np.ndarray) -> list[WorldView]:
@@ -51,27 +50,31 @@ def unpacked(arrays: Mapping[str, np.ndarray], length: np.ndarray) -> list[World
     if not len(length):
         return []
     rows = int(length.sum()) + len(length)
-    wanted: dict[str, tuple[tuple[int, ...], Any]] = {name: ((rows, *FIELD_SHAPES[name]), np.float32) for name in _FLOATS}
-    wanted |= {name: ((len(length), *FIELD_SHAPES[name]), bool if name == "present" else np.float32) for name in FIXED_FIELDS}
-    wanted["touches"] = ((rows, (_BITS + 7) // 8), np.uint8)
+    regions = REGION_SHAPES if _MARK + "region_pos" in arrays else {}
+    shapes, fixed = FIELD_SHAPES | regions, (*FIXED_FIELDS, *(["region_half"] if regions else []))
+    flags = {name: shapes[name] for name in _FLAGS if name in shapes}
+    bits = sum(int(np.prod(shape)) for shape in flags.values())
+    moving = [name for name in shapes if name not in fixed and name not in flags]
+    wanted: dict[str, tuple[tuple[int, ...], Any]] = {name: ((rows, *shapes[name]), np.float32) for name in moving}
+    wanted |= {name: ((len(length), *shapes[name]), bool if name == "present" else np.float32) for name in fixed}
+    wanted["touches"] = ((rows, (bits + 7) // 8), np.uint8)
     if missing := sorted(_MARK + name for name in wanted if _MARK + name not in arrays):
         raise ValueError(f"it lacks {', '.join(missing)}")
     own = {name: arrays[_MARK + name] for name in wanted}
     for name, (shape, dtype) in wanted.items():
         if own[name].shape != shape or own[name].dtype != dtype:
             raise ValueError(f"{_MARK}{name} is {own[name].dtype} {own[name].shape}; its episodes need {np.dtype(dtype)} {shape}")
-        if dtype == np.float32 and not np.isfinite(own[name]).all():
+        if dtype == np.float32 and not (~np.isnan(own[name]) if name in _UNBOUNDED else np.isfinite(own[name])).all():
             raise ValueError(f"{_MARK}{name} holds NaN or infinity")
-    bits = np.unpackbits(own.pop("touches"), axis=1, count=_BITS).astype(bool)
-    first = 0
-    for name, shape in _TOUCHES.items():
-        own[name] = bits[:, first : first + _bits(name)].reshape(-1, *shape)
-        first += _bits(name)
-    found, end = [], 0
+    found, first = np.unpackbits(own.pop("touches"), axis=1, count=bits).astype(bool), 0
+    for name, shape in flags.items():
+        size = int(np.prod(shape))
+        own[name], first = found[:, first : first + size].reshape(-1, *shape), first + size
+    views, end = [], 0
     for i, t in enumerate(length.tolist()):
         begin, end = end, end + t + 1
-        found.append(moments({n: own[n][begin:end] for n in MOVING_FIELDS}, {n: own[n][i] for n in FIXED_FIELDS}))
-    return found
+        views.append(moments({n: own[n][begin:end] for n in (*moving, *flags)}, {n: own[n][i] for n in fixed}))
+    return views
 
 
 def read(path: Path) -> dict[str, np.ndarray]:

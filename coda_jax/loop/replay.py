@@ -18,9 +18,6 @@ from coda_jax.memory.rows import Episode
 from coda_jax.memory.store import FILE, Memory
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.sim.cameras import OBSERVED
-from coda_jax.sim.compile import compile_scene
-from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.render import render
 from coda_jax.sim.replay import replay
 from coda_jax.sim.simulator import episode_of
@@ -70,12 +67,12 @@ def run(folder: Path, episode_id: int, output: Path | None) -> None:
     episode, outcome = find(folder, episode_id)
     spec, catalogue = outcome.trial.spec, Catalogue.all()
     bucket = parts.training_bucket(config, Catalogue("train"))
-    sim = NativeSimulator(catalogue, bucket, 1, config.sim.threads, parts.robot_of(config))
+    sim, platform = parts.native_simulator(config, catalogue, bucket, worlds=1), parts.platform_of(config)
     (trajectory,) = replay(sim, [(episode_of(spec, parts.horizon_of(config)(spec), outcome.trial.key), outcome.actions)])
     if trajectory.success != episode.success:
         print("the rollout ends otherwise here than where it was recorded: another backend or version of the simulator")
-    model = compile_scene(spec, catalogue, bucket, sim.robot).model
-    both = [render(model, trajectory.qpos, camera, height=HEIGHT, width=WIDTH) for camera in OBSERVED]
+    model = platform.drawable(spec, catalogue, bucket, parts.robot_of(config)).model
+    both = [render(model, trajectory.qpos, camera, height=HEIGHT, width=WIDTH) for camera in platform.cameras.both]
     frames = np.concatenate(both, axis=2)
     path = output or folder / "videos" / f"episode_{episode_id}.webp"
     try:

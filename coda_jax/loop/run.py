@@ -79,7 +79,7 @@ class Run:
         self.journal = Journal(self.memory, self._problem)
         self.checkpoints.clean()
         self.critics.clean()
-        self.ledger = Ledger(folder)
+        self.ledger = Ledger(folder, parts.platform_of(config).timestep_s)
         self.metrics = resources.enter_context(MetricsWriter(folder / METRICS, self.state.metrics_bytes))
         self.checkpoints.drop_above(-1 if self.state.checkpoint is None else self.state.checkpoint)
         self.critics.drop_above(-1 if self.state.critic is None else self.state.critic)

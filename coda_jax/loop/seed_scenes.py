@@ -22,11 +22,11 @@ from coda_jax.loop.workbench import Workbench
 from coda_jax.programs.errors import ProgramError
 from coda_jax.programs.sandbox import Sandbox
 from coda_jax.runtime import InputError
-from coda_jax.scenes import generate
+from coda_jax.scenes import families, generate
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.program import evaluate_scene
 from coda_jax.scenes.spec import SceneSpec, from_json, to_json
-from coda_jax.sim.validity import check
+from coda_jax.sim.platforms import check
 
 NAME = "scenes"
 SEEDS_PER_RUN = 10_000_000  # generator seeds of one config.seed, so that runs of other seeds meet other scenes
@@ -36,7 +36,7 @@ _LEAST_YIELD = 0.05  # share of programs that must become scenes; below it the s
 
 @dataclasses.dataclass(frozen=True)
 class Scene:
-    """An accepted training scene: generator seed (of a user's program its place instead), the program it came from, its spec."""
+    """An accepted training scene: generator seed (of a user's program its place instead), the program or draw it came from, its spec."""
 
     seed: int
     program: str
@@ -88,8 +88,7 @@ class SceneSource:
                     program = self._own[offset]
                     spec = Workbench(config, self._run.train, self._sandbox).scene(program)
                 else:
-                    program = generate.sample(self._run.train, chosen[offset % len(chosen)], "id", "train", seed)
-                    spec = patiently(self._sandbox, lambda text=program: evaluate_scene(text, self._sandbox, self._run.train))
+                    program, spec = self._drawn(chosen[offset % len(chosen)], seed)
                 refuse_held_out(spec, self._run.train)
             except ProgramError as error:
                 self.rejected[f"program: {error.kind.value}"] += 1
@@ -106,6 +105,13 @@ class SceneSource:
         if len(self.scenes) < _LEAST_YIELD * self.next_seed:
             reasons = ", ".join(f"{reason} {n}" for reason, n in self.rejected.most_common())
             raise InputError(f"only {len(self.scenes)} of {self.next_seed} programs gave a valid scene ({reasons}): check config.validity")
+
+    def _drawn(self, family: str, seed: int) -> tuple[str, SceneSpec]:
+        own = families.get(family).seed_scene(self._run.train, seed)
+        if own is not None:
+            return own
+        program = generate.sample(self._run.train, family, "id", "train", seed)
+        return program, patiently(self._sandbox, lambda: evaluate_scene(program, self._sandbox, self._run.train))
 
     def store(self) -> dict:
         """Write the scenes since the last call to a file of their own; returns the changed fields of the commit."""

@@ -13,11 +13,8 @@ from coda_jax.evaluation.film import png_of
 from coda_jax.loop import parts
 from coda_jax.loop.run import Run
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.sim.cameras import FRONT
-from coda_jax.sim.compile import compile_scene
 from coda_jax.sim.demonstrate import Trajectory
 from coda_jax.sim.render import render
-from coda_jax.sim.supervision.inspector import ScriptedInspector
 from coda_jax.sim.supervision.scene_tries import SceneTries
 from coda_jax.sim.supervision.supervisor import ScriptedSupervisor
 
@@ -34,7 +31,9 @@ def tries_of(run: Run, spec: SceneSpec, each: int, number: int) -> SceneTries:
         config.planner.revisions,
         SupervisionSettings(own.frames if config.agents.llm.pictures else 0, config.agents.llm.answer_tokens, config.seed),
     )
-    inspector = LlmInspector(run.chat, chosen, run.tally, ScriptedInspector(run.everything), lambda t, steps: frames(run, t, steps))
+    inspector = LlmInspector(
+        run.chat, chosen, run.tally, parts.platform_of(config).inspector(run.everything), lambda t, steps: frames(run, t, steps)
+    )
     supervisor = LlmSupervisor(run.chat, chosen, run.tally, ScriptedSupervisor(revisions), revisions)
     return SceneTries(spec, each, revisions, inspector, supervisor)
 
@@ -42,7 +41,10 @@ def tries_of(run: Run, spec: SceneSpec, each: int, number: int) -> SceneTries:
 def frames(run: Run, trajectory: Trajectory, steps: Sequence[int]) -> list[Picture]:
     """A try after some control steps, seen from the front."""
     config, bucket = run.config, parts.training_bucket(run.config, run.train)
-    scene = compile_scene(trajectory.episode.spec, run.everything, bucket, parts.robot_of(config))
-    drawn = render(scene.model, trajectory.qpos[list(steps)], FRONT, height=HEIGHT, width=WIDTH, threads=config.sim.threads or 1)
+    platform = parts.platform_of(config)
+    scene = platform.drawable(trajectory.episode.spec, run.everything, bucket, parts.robot_of(config))
+    drawn = render(
+        scene.model, trajectory.qpos[list(steps)], platform.cameras.front, height=HEIGHT, width=WIDTH, threads=config.sim.threads or 1
+    )
     captions = [f"after control step {step}, in {trajectory.skills[step]}" for step in steps]
     return [Picture(png_of(Image.fromarray(frame)), caption) for frame, caption in zip(drawn, captions, strict=True)]

@@ -17,8 +17,7 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.program import evaluate_scene
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.sim.cameras import FRONT, WRIST
-from coda_jax.sim.validity import check
+from coda_jax.sim.platforms import check
 
 HEIGHT, WIDTH = 360, 480
 PICTURES = Path("runs") / "pictures"  # where no run is named
@@ -80,7 +79,7 @@ def run(
             refuse_held_out(spec, Catalogue("train"))
         except HeldOutContent as error:
             print(f"not for training: {error}")
-        picture = films.picture(spec, catalogue, parts.robot_of(config), HEIGHT, WIDTH, (FRONT, WRIST))
+        picture = films.picture(spec, catalogue, parts.robot_of(config), HEIGHT, WIDTH, wrist=True)
         own = workdir is not None and (workdir / folders.CONFIG_FILE).exists()
         path = output or (workdir / "videos" if own and workdir else PICTURES) / f"scene_{spec.scene_id}.png"
         try:

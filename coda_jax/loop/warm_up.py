@@ -21,15 +21,14 @@ from coda_jax.loop import cloning, demonstrations, evaluation, guides, parts, pi
 from coda_jax.loop.rounds import critic, potentials
 from coda_jax.loop.rounds import training as round_training
 from coda_jax.loop.run import Run
-from coda_jax.scenes.generate import sample_spec
+from coda_jax.scenes.generate import training_scene
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.bucket import Bucket
-from coda_jax.sim.compile import token_index
 from coda_jax.sim.demonstrate import demonstrate
 from coda_jax.sim.mjx_buckets import declared
+from coda_jax.sim.platforms import check, token_index
 from coda_jax.sim.simulator import episode_of
 from coda_jax.sim.supervision.record import goal_met
-from coda_jax.sim.validity import check
 
 _HORIZON = 2  # control steps
 
@@ -37,7 +36,7 @@ _HORIZON = 2  # control steps
 def warm_up(run: Run) -> None:
     """Build what the stages that are not done need."""
     config, catalogue = run.config, run.train
-    spec = sample_spec(catalogue, settings.families(config)[0], "id", "train", 0)
+    spec = training_scene(catalogue, settings.families(config)[0], 0)
     episode = episode_of(spec, _HORIZON, (0, 0))
     with Progress("warm-up", 4, "parts") as progress:
         run.encoder.prepare()

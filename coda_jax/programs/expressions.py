@@ -16,9 +16,10 @@ import numpy as np
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
+from coda_jax.programs import libero
 from coda_jax.programs.errors import quote
-from coda_jax.programs.helpers import HELPERS, Helper, bank, bank_index
-from coda_jax.types import GRIPPER, TABLE, TOKENS, Array, WorldView
+from coda_jax.programs.helpers import BANK_SIZE, HELPERS, Helper, bank, bank_index
+from coda_jax.types import ENTITIES, GRIPPER, REGIONS, TABLE, TOKENS, Array, WorldView
 
 MAX_ROWS = 48
 MAX_STACK = 8
@@ -115,6 +116,7 @@ class _Checker:
     names: Collection[str]
     containers: Collection[str] | None
     articulated: Collection[str] | None
+    regions: Collection[str] = ()
 
     def check(self, expr: object, depth: int) -> tuple[float, float]:
         """Range of the values of ``expr``; raises where it cannot be used."""
@@ -126,6 +128,10 @@ class _Checker:
             return self._helper(expr, HELPERS[expr.op])
         if expr.op in COMBINATORS:
             return self._combinator(expr, COMBINATORS[expr.op], depth)
+        if expr.op in libero.PREDICATES:
+            if wrong := libero.PREDICATES[expr.op].trouble(expr.args, self.names, self.regions):
+                raise ExpressionError(f"{shown(expr)}: {wrong}")
+            return 0.0, 1.0
         raise ExpressionError(f"unknown helper {quote(expr.op)} in {shown(expr)}: {_nearest(expr.op, [*HELPERS, *COMBINATORS])}")
 
     def _helper(self, expr: Expr, helper: Helper) -> tuple[float, float]:
@@ -212,6 +218,8 @@ def shown(expr: object, limit: int = 80) -> str:
 def is_condition(expr: Expr) -> bool:
     """Whether the value is 0 or 1 by construction."""
     known = HELPERS.get(expr.op) or COMBINATORS.get(expr.op)
+    if expr.op in libero.PREDICATES:
+        return True
     return known is not None and known.is_condition
 
 
@@ -243,6 +251,7 @@ def validate(
     condition: bool = False,
     containers: Collection[str] | None = None,
     articulated: Collection[str] | None = None,
+    regions: Collection[str] = (),
 ) -> tuple[float, float]:
     """Check an expression that somebody wrote; returns the range in which its values lie.
 
@@ -250,14 +259,15 @@ def validate(
       entity_names: ids of the scene's objects; "table" and "gripper" are always known.
       condition: require a value that is true or false (goals, subgoals).
       containers, articulated: ids with an inner box, with a joint; where given, ``inside`` and ``opening`` of others are refused.
+      regions: names of places of a LIBERO scene, for its predicates.
 
     Raises:
       ExpressionError: unknown helper or object, wrong arguments, a constant out of range, nothing that can change, too deep or too long.
     """
-    low, high = _Checker(entity_names, containers, articulated).check(expr, 1)
+    low, high = _Checker(entity_names, containers, articulated, regions).check(expr, 1)
     if condition and not is_condition(expr):
         raise ExpressionError(f"{shown(expr)} is a number, but a condition is needed: wrap it in at_least or at_most")
-    dummy = dict.fromkeys(entity_names, 0)
+    dummy = dict.fromkeys(entity_names, 0) | dict.fromkeys(regions, ENTITIES)
     rows = _postfix(expr, {**dummy, **RESERVED})
     if len(rows) > MAX_ROWS:
         raise ExpressionError(f"{shown(expr)} needs {len(rows)} rows, at most {MAX_ROWS} fit: leave out parts or split it into predicates")
@@ -272,6 +282,8 @@ _Row = tuple[int, int, float, float]
 def _postfix(expr: Expr, index: Mapping[str, int]) -> list[_Row]:
     if expr.op in HELPERS:
         return [(_LOAD, bank_index(expr.op, [index[str(a)] for a in expr.args]), 0.0, 0.0)]
+    if expr.op in libero.PREDICATES:
+        return [(_LOAD, BANK_SIZE + libero.place(expr.op, [index[str(a)] for a in expr.args]), 0.0, 0.0)]
     operands = [_postfix(a, index) for a in expr.args if isinstance(a, Expr)]
     rows = list(operands[0])
     if expr.op in _UNARY:
@@ -297,7 +309,7 @@ def encode(exprs: Sequence[Expr], index: Mapping[str, int]) -> Table:
 
     Args:
       exprs: at most MAX_PREDICATES expressions, nu first by convention.
-      index: object id to token (free objects from 0, fixtures from FREE_SLOTS).
+      index: object id to token (free objects from 0, fixtures from FREE_SLOTS); names of a LIBERO scene's regions from ENTITIES on.
 
     Raises:
       ExpressionError: see ``validate``; or too many expressions, or an object named like the table or the gripper.
@@ -306,7 +318,9 @@ def encode(exprs: Sequence[Expr], index: Mapping[str, int]) -> Table:
         raise ExpressionError(f"{len(exprs)} predicates, at most {MAX_PREDICATES} fit one table: leave out {len(exprs) - MAX_PREDICATES}")
     if taken := RESERVED.keys() & index.keys():
         raise ExpressionError(f"an object is called {min(taken)!r}, which stands for the {min(taken)} itself: rename the object")
-    if outside := [f"{name} -> {token}" for name, token in index.items() if not 0 <= token < TOKENS]:
+    regions = [name for name, token in index.items() if ENTITIES <= token < ENTITIES + REGIONS]
+    names = [name for name in index if name not in regions]
+    if outside := [f"{name} -> {index[name]}" for name in names if not 0 <= index[name] < TOKENS]:
         raise ExpressionError(f"objects outside the tokens 0..{TOKENS - 1}: {', '.join(outside)}")
     op = np.zeros((MAX_PREDICATES, MAX_ROWS), np.int32)
     place = np.zeros_like(op)
@@ -314,7 +328,7 @@ def encode(exprs: Sequence[Expr], index: Mapping[str, int]) -> Table:
     second = np.zeros(op.shape, np.float32)
     used = np.zeros(MAX_PREDICATES, np.int32)
     for p, expr in enumerate(exprs):
-        validate(expr, index.keys())
+        validate(expr, names, regions=regions)
         rows = _postfix(expr, {**index, **RESERVED})
         used[p] = len(rows)
         op[p, : len(rows)], place[p, : len(rows)], first[p, : len(rows)], second[p, : len(rows)] = zip(*rows, strict=True)
@@ -339,6 +353,8 @@ def evaluate(table: Table, view: WorldView) -> jax.Array:
       float32 [b, p]; conditions are 0 or 1, padding predicates 0.
     """
     measured = bank(view)
+    if view.regions is not None:
+        measured = jnp.concatenate([measured, libero.bank(view, view.regions)], 1)
     worlds = jnp.arange(measured.shape[0])[:, None]
 
     def row(carry):

@@ -59,6 +59,12 @@ def register(asset: Asset) -> None:
     _by_id.cache_clear()
 
 
+def unregister(asset_id: str) -> None:
+    """Forget an asset that ``register`` added; nothing happens where there is none of that id."""
+    _OWN.pop(asset_id, None)
+    _by_id.cache_clear()
+
+
 @functools.cache
 def catalogue_hash() -> str:
     """First 16 hex digits of the SHA-256 over version and every asset: another catalogue, another hash."""

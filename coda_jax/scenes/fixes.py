@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from coda_jax.scenes.edits.attributes import changed
 from coda_jax.scenes.placement import REACH_RADIUS_M, REACH_X_M, REACH_Y_M, gap
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.scenes.tabletop import Tabletop, reach_margin, shifted, turned
+from coda_jax.scenes.tabletop import Tabletop, shifted, turned
 
 JOINT = ("stiffness", "damping", "joint_friction", "handle_scale", "range_share")
 FACTOR_OF = {
@@ -32,7 +32,6 @@ UNITS = {  # of the fields that are numbers
 APART_M = 0.005  # gap that a moved thing keeps from the others
 DISTANCES_M = (0.01, 0.02, 0.03, 0.045, 0.06, 0.08, 0.1, 0.13, 0.17, 0.22)
 _DIRECTIONS = tuple((math.cos(i * math.pi / 4), math.sin(i * math.pi / 4)) for i in range(8))
-_CENTRE = ((REACH_X_M[0] + REACH_X_M[1]) / 2, (REACH_Y_M[0] + REACH_Y_M[1]) / 2)
 EDGE_M = 0.002
 
 Way = tuple[float, float, float]
@@ -104,8 +103,8 @@ def stands_clear(spec: SceneSpec, name: str, before: SceneSpec) -> bool:
         if b.top > a.bottom + 1e-4 and b.bottom < a.top and not top.stands_on(name, other) and gap(a, b) < APART_M:
             return False
     x, y, _ = top.places[name].pos_m
-    margin, support = reach_margin(x, y), top.places[name].support
-    if margin < min(0.0, reach_margin(*was.places[name].pos_m[:2]) + EDGE_M):
+    margin, support = top.workspace.margin(x, y), top.places[name].support
+    if margin < min(0.0, top.workspace.margin(*was.places[name].pos_m[:2]) + EDGE_M):
         return False
     if support in top.shapes:
         under = top.shapes[support]
@@ -123,8 +122,8 @@ def ways(distances: Sequence[float] = DISTANCES_M) -> Iterator[Way]:
 
 def inward(spec: SceneSpec, name: str, distances: Sequence[float] = DISTANCES_M) -> Iterator[Way]:
     """Ways of an object towards the middle of the reachable area, the short ones first."""
-    x, y, _ = spec.placement(name).pos_m
-    dx, dy = _CENTRE[0] - x, _CENTRE[1] - y
+    (x, y, _), table = spec.placement(name).pos_m, Tabletop(spec).workspace
+    dx, dy = sum(table.reach_x_m) / 2 - x, sum(table.reach_y_m) / 2 - y
     length = max(math.hypot(dx, dy), 1e-9)
     for distance in distances:
         if distance < length:

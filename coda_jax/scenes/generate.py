@@ -117,6 +117,12 @@ def sample(catalogue: Catalogue, family: str = "pick_place", suite: str = "id", 
     return to_program(sample_spec(catalogue, family, suite, split, seed))
 
 
+def training_scene(catalogue: Catalogue, family: str, seed: int) -> SceneSpec:
+    """A training scene of any family: the generator's, or the family's own. Raises as ``sample_spec`` does."""
+    own = families.get(family).seed_scene(catalogue, seed)
+    return sample_spec(catalogue, family, "id", "train", seed) if own is None else own[1]
+
+
 def _to_spec(
     family: families.Family, recipe_: Recipe, layout: Layout, content: Content, placed: list[Placed], rng: np.random.Generator, seed: int
 ) -> SceneSpec:

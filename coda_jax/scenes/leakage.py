@@ -39,6 +39,11 @@ def refuse_held_out(spec: SceneSpec, catalogue: Catalogue, folder: Traversable |
             "scene",
             f"the scene is frozen for evaluation, as {frozen.scene_id} in {frozen.file}: draw one of your own, do not start from it",
         )
+    family = families.family_of(spec)
+    if (found := family.held_out(spec)) is not None:
+        raise HeldOutContent(*found)
+    if family.platform != families.TABLETOP:  # what follows is about the catalogue, the layouts and the words of our own table
+        return
     everything = Catalogue.all()
     assets: dict[str, Asset] = {}
     for thing in spec.attributes.objects:

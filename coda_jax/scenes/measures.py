@@ -13,7 +13,7 @@ from collections.abc import Callable
 from coda_jax.scenes import language, openings
 from coda_jax.scenes.families.stack_insert import tolerance_of
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.scenes.tabletop import APPROACH_LENGTH_M, CROWDED_M, Tabletop, reach_margin
+from coda_jax.scenes.tabletop import APPROACH_LENGTH_M, CROWDED_M, Tabletop
 
 FARTHEST_M = 1.0  # a gap to nothing
 NEAR_M = 0.12
@@ -151,7 +151,9 @@ _MEASURES = (
         lambda t: _capped(t.nearest_gap(t.goal.reference, _around(t, t.goal.reference))),
     ),
     _measure("spatial", "reach_radius_m", "m", "distance of the target from the base", lambda t: math.hypot(*_place(t))),
-    _measure("spatial", "reach_margin_m", "m", "distance of the target from the edge of the reach", lambda t: reach_margin(*_place(t))),
+    _measure(
+        "spatial", "reach_margin_m", "m", "distance of the target from the edge of the reach", lambda t: t.workspace.margin(*_place(t))
+    ),
     _measure("spatial", "opening_to_go", "", "share of its range by which the target's joint has to move", _to_go),
     _joint("joint_stiffness", "stiffness", "stiffness of the target's joint"),
     _joint("joint_damping", "damping", "damping of the target's joint"),

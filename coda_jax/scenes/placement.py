@@ -22,6 +22,37 @@ PALM_ABOVE_GRIP_M = 0.04
 
 
 @dataclasses.dataclass(frozen=True)
+class Workspace:
+    """Where on a table things may stand, m in the base frame.
+
+    reach_*: of the hand: sides, and the distance from the base. stand_*: of things that nobody has to reach.
+    """
+
+    reach_x_m: tuple[float, float]
+    reach_y_m: tuple[float, float]
+    reach_radius_m: float
+    stand_x_m: tuple[float, float]
+    stand_y_m: tuple[float, float]
+
+    def reaches(self, x: float, y: float) -> bool:
+        """Whether the hand gets there."""
+        (x0, x1), (y0, y1) = self.reach_x_m, self.reach_y_m
+        return x0 <= x <= x1 and y0 <= y <= y1 and math.hypot(x, y) <= self.reach_radius_m
+
+    def takes(self, x: float, y: float) -> bool:
+        """Whether something may stand there that nobody has to reach."""
+        return self.stand_x_m[0] <= x <= self.stand_x_m[1] and self.stand_y_m[0] <= y <= self.stand_y_m[1]
+
+    def margin(self, x: float, y: float) -> float:
+        """Distance from the edge of the reach, m; concave, so on a straight line it falls once and for all."""
+        (x0, x1), (y0, y1) = self.reach_x_m, self.reach_y_m
+        return min(x - x0, x1 - x, y - y0, y1 - y, self.reach_radius_m - math.hypot(x, y))
+
+
+OWN_TABLE = Workspace(REACH_X_M, REACH_Y_M, REACH_RADIUS_M, (0.3, 0.7), (-0.3, 0.3))
+
+
+@dataclasses.dataclass(frozen=True)
 class Footprint:
     """A rotated rectangle on the table and the heights between which it stands (all in metres)."""
 
@@ -84,7 +115,7 @@ def _corner_distance(points: np.ndarray, other: Footprint) -> float:
 
 
 def within_reach(x: float, y: float) -> bool:
-    return REACH_X_M[0] <= x <= REACH_X_M[1] and REACH_Y_M[0] <= y <= REACH_Y_M[1] and math.hypot(x, y) <= REACH_RADIUS_M
+    return OWN_TABLE.reaches(x, y)
 
 
 def hand_boxes(grasp: Grasp, x: float, y: float, yaw: float, centre_z: float) -> tuple[tuple[Footprint, ...], Footprint]:

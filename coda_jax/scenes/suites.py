@@ -166,11 +166,14 @@ def load(family: str, suite: str, split: str = "test", folder: Traversable | Non
     """The frozen scenes of a suite, in order, after their hashes were checked.
 
     Args:
-      folder: where the files lie; None for the ones that come with the package.
+      folder: where the files lie; None for the ones that come with the package. A family that brings its suites with it has none.
 
     Raises:
       SuiteError: unknown names, the suite is not frozen, was changed, or belongs to another catalogue.
     """
+    own = families.get(family).frozen(suite, split) if family in families.names() else None
+    if own is not None:
+        return own
     _check_names(family, suite, split)
     folder = _package_data() if folder is None else folder
     name = file_name(family, suite, split)

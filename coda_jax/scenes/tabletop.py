@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from coda_jax.scenes import families
 from coda_jax.scenes.assets import Asset, Grasp
-from coda_jax.scenes.placement import REACH_RADIUS_M, REACH_X_M, REACH_Y_M, Footprint, footprint, gap, grasps_among
+from coda_jax.scenes.placement import Footprint, Workspace, footprint, gap, grasps_among
 from coda_jax.scenes.spec import Placement, SceneSpec, SpatialFactor
 
 HOME_JAW_RAD = 0.0  # direction in which the jaws close at the home posture, base frame
@@ -47,6 +47,10 @@ class Tabletop:
     def steps(self) -> tuple[families.Step, ...]:
         """The goals in order, with where everything is now."""
         return tuple(families.Step(i, self.goals, self.assets, self.shapes) for i in range(len(self.goals)))
+
+    @property
+    def workspace(self) -> Workspace:
+        return families.family_of(self.spec).workspace
 
     @functools.cached_property
     def places(self) -> dict[str, Placement]:
@@ -141,11 +145,6 @@ class Tabletop:
         return self.shapes[name].bottom - self.surface(self.places[name].support)
 
 
-def reach_margin(x: float, y: float) -> float:
-    """Distance from the edge of the reachable area, m; concave, so on a straight line it falls once and for all."""
-    return min(x - REACH_X_M[0], REACH_X_M[1] - x, y - REACH_Y_M[0], REACH_Y_M[1] - y, REACH_RADIUS_M - math.hypot(x, y))
-
-
 def half_turn(angle_rad: float) -> float:
     """An angle of the (symmetric) jaws, brought into -pi/2..pi/2."""
     return (angle_rad + math.pi / 2) % math.pi - math.pi / 2
@@ -185,7 +184,12 @@ def _with_places(spec: SceneSpec, shifts: Mapping[str, tuple[float, float, float
             yaw = round(_full_turn(p.yaw_rad + turn), 6) if turn else p.yaw_rad  # a move leaves what is not its own
             p = dataclasses.replace(p, pos_m=(round(x + dx, 6), round(y + dy, 6), round(z + dz, 6)), yaw_rad=yaw)
         places.append(p)
-    return dataclasses.replace(spec, spatial=SpatialFactor(spec.spatial.layout, tuple(places)))
+    return dataclasses.replace(spec, spatial=SpatialFactor(_drawn_layout(spec), tuple(places)))
+
+
+def _drawn_layout(spec: SceneSpec) -> str:
+    """The layout without the number of an initial state: a scene whose places were changed is that state no longer."""
+    return spec.spatial.layout.partition("@")[0]
 
 
 def _full_turn(angle_rad: float) -> float:

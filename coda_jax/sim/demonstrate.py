@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.scenes.families import read_goal
+from coda_jax.scenes.families import family_of
 from coda_jax.sim import recording
 from coda_jax.sim.planner import PlannerSettings
 from coda_jax.sim.planners import Planners
@@ -196,11 +196,12 @@ def _finish(
 
 
 def success_by_category(trajectories: Iterable[Trajectory], catalogue: Catalogue, by_family: bool = False) -> dict[str, tuple[int, int]]:
-    """(successes, episodes) by the category of what is moved first, e.g. "mug"; ``by_family``: "put_inside mug"."""
+    """(successes, episodes) by what scenes count as: the category of what is moved first, e.g. "mug"; ``by_family``: "put_inside mug"."""
     counts: dict[str, list[int]] = {}
     for t in trajectories:
-        category = catalogue.get(t.episode.spec.attribute(read_goal(t.episode.spec).target).asset).category
-        k = counts.setdefault(f"{t.episode.spec.task.family} {category}" if by_family else category, [0, 0])
+        family = family_of(t.episode.spec)
+        category = family.counted_as(t.episode.spec, catalogue)
+        k = counts.setdefault(f"{family.name} {category}" if by_family else category, [0, 0])
         k[0] += t.success
         k[1] += 1
     return {name: (k, n) for name, (k, n) in sorted(counts.items())}

@@ -14,14 +14,14 @@ import numpy as np
 from coda_jax.programs import expressions
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.sim import control
+from coda_jax.sim import control, recording
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import CompiledScene, SceneError, compile_scene
 from coda_jax.sim.panda import PANDA
 from coda_jax.sim.robot import Robot
 from coda_jax.sim.simulator import Episode, SceneBatch
 from coda_jax.sim.state import ViewBuilder
-from coda_jax.types import HEALTH_NAN, HEALTH_OVERFLOW, MOVING_FIELDS, SUBSTEPS, Array, ChunkTrace, SimState, WorldView
+from coda_jax.types import HEALTH_NAN, HEALTH_OVERFLOW, SUBSTEPS, Array, ChunkTrace, SimState, WorldView
 
 SETTLE_STEPS = 100  # physics steps (0.5 s) before the first decision
 PHYSICS_FIELDS = ("qpos", "qvel", "qacc_warmstart", "ctrl", "time")
@@ -141,7 +141,7 @@ class NativeSimulator:
             terminated=terminated,
             truncated=batch.mask & ~terminated & (view.control_step >= batch.horizon),
             clipped=clipped,
-            moving={name: np.stack([getattr(v, name) for v in views], 1) for name in MOVING_FIELDS} if record else None,
+            moving=recording.chunk_of(views) if record else None,
         )
         return state, trace
 

@@ -6,10 +6,9 @@ import dataclasses
 
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families import read_goals
-from coda_jax.scenes.language import noun
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.sim.compile import scene_assets, token_index
-from coda_jax.types import TOKENS, Array, Observation, WorldView
+from coda_jax.sim import platforms
+from coda_jax.types import Array, Observation, WorldView
 
 _SHARED = tuple(f.name for f in dataclasses.fields(Observation) if f.name not in ("text", "instruction", "pixels"))
 
@@ -32,16 +31,12 @@ def scene_texts(spec: SceneSpec, catalogue: Catalogue) -> tuple[list[str], str]:
     Raises:
       SceneError: an asset is unknown, or the scene has more objects than tokens.
     """
-    index = token_index(spec, catalogue)
-    words = [""] * TOKENS
-    for attribute, asset in zip(spec.attributes.objects, scene_assets(spec, catalogue), strict=True):
-        words[index[attribute.object]] = noun(attribute.colour, asset.category)
-    return words, spec.task.instruction
+    return platforms.of(spec).token_words(spec, catalogue), spec.task.instruction
 
 
 def role_tokens(spec: SceneSpec, catalogue: Catalogue) -> tuple[int, ...]:
     """Tokens of target and reference of each goal, in the order in which they are to be reached."""
-    index = token_index(spec, catalogue)
+    index = platforms.token_index(spec, catalogue)
     return tuple(index[name] for goal in read_goals(spec) for name in (goal.target, goal.reference))
 
 

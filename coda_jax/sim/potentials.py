@@ -7,8 +7,8 @@ from coda_jax.programs.training.gates import Demonstrated
 from coda_jax.scenes import families
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.sim.compile import token_index
 from coda_jax.sim.demonstrate import Trajectory
+from coda_jax.sim.platforms import token_index
 
 
 def program_scene(spec: SceneSpec, catalogue: Catalogue) -> Scene:

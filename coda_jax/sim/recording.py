@@ -6,12 +6,13 @@ observation that reads a batch of worlds therefore reads a recorded episode too.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 import jax
 import numpy as np
 
-from coda_jax.types import EPISODE_FIELDS, FIXED_FIELDS, MOVING_FIELDS, STEP_FIELDS, TOKENS, ChunkTrace, WorldView
+from coda_jax.types import EPISODE_FIELDS, FIXED_FIELDS, MOVING_FIELDS, REGIONS, STEP_FIELDS, TOKENS, Array, ChunkTrace, Regions, WorldView
 
 _OTHER_SHAPES = {
     "ee_pos": (3,),
@@ -28,25 +29,74 @@ FIELD_SHAPES: dict[str, tuple[int, ...]] = {
     name: _OTHER_SHAPES.get(name, (TOKENS, 4 if "quat" in name else 3)) for name in (*MOVING_FIELDS, *FIXED_FIELDS)
 }
 
+_REGION = "region_"  # before the names of what is recorded of regions, where a view has them
+_FIXED_OF_REGIONS = ("half",)
+_MOVING_OF_REGIONS = tuple(f.name for f in dataclasses.fields(Regions) if f.name not in _FIXED_OF_REGIONS)
+REGION_SHAPES: dict[str, tuple[int, ...]] = {
+    _REGION + name: shape
+    for name, shape in (
+        ("pos", (REGIONS, 3)),
+        ("rotation", (REGIONS, 3, 3)),
+        ("half", (REGIONS, 3)),
+        ("touches", (TOKENS, REGIONS)),
+        ("joint", (REGIONS,)),
+        ("origin", (TOKENS, 3)),
+    )
+}
+
+
+def moving_of(view: WorldView) -> dict[str, Array]:
+    """What moves of a view: MOVING_FIELDS, and of its regions where it has them."""
+    own = {name: getattr(view, name) for name in MOVING_FIELDS}
+    return own if view.regions is None else own | {_REGION + name: getattr(view.regions, name) for name in _MOVING_OF_REGIONS}
+
+
+def with_moving(view: WorldView, moving: Mapping[str, Array]) -> WorldView:
+    """A view with what moves taken from elsewhere; the inverse of ``moving_of``."""
+    own = {name: moving[name] for name in MOVING_FIELDS}
+    if view.regions is None:
+        return dataclasses.replace(view, **own)
+    regions = dataclasses.replace(view.regions, **{name: moving[_REGION + name] for name in _MOVING_OF_REGIONS})
+    return dataclasses.replace(view, **own, regions=regions)
+
 
 def moments(moving: Mapping[str, np.ndarray], fixed: Mapping[str, np.ndarray]) -> WorldView:
-    """A recorded episode from MOVING_FIELDS [t + 1, ...] and FIXED_FIELDS without the time axis."""
+    """A recorded episode from what moves [t + 1, ...] (``moving_of``) and what does not (``fixed_of``), without the time axis."""
     n = len(moving["pos"])
+
+    def stays(name: str) -> np.ndarray:
+        return np.broadcast_to(fixed[name], (n, *np.shape(fixed[name])))
+
+    regions = None
+    if _REGION + "pos" in moving:
+        own = {name: moving[_REGION + name] for name in _MOVING_OF_REGIONS}
+        regions = Regions(**own, **{name: stays(_REGION + name) for name in _FIXED_OF_REGIONS})
     return WorldView(
         **{name: moving[name] for name in MOVING_FIELDS},
-        **{name: np.broadcast_to(fixed[name], (n, *np.shape(fixed[name]))) for name in FIXED_FIELDS},
+        **{name: stays(name) for name in FIXED_FIELDS},
         control_step=np.arange(n, dtype=np.int32),
+        regions=regions,
     )
 
 
 def fixed_of(view: WorldView, world: int) -> dict[str, np.ndarray]:
-    """FIXED_FIELDS of one world, copied."""
-    return {name: np.array(getattr(view, name)[world]) for name in FIXED_FIELDS}
+    """FIXED_FIELDS of one world, and what stays of its regions, copied."""
+    own = {name: np.array(getattr(view, name)[world]) for name in FIXED_FIELDS}
+    if view.regions is None:
+        return own
+    return own | {_REGION + name: np.array(getattr(view.regions, name)[world]) for name in _FIXED_OF_REGIONS}
+
+
+def chunk_of(views: Sequence[WorldView]) -> dict[str, np.ndarray]:
+    """``moving_of`` of the views after each control step of a chunk, [b, e, ...] each: ``ChunkTrace.moving``."""
+    each = [moving_of(view) for view in views]
+    return {name: np.stack([one[name] for one in each], 1) for name in each[0]}
 
 
 def of_world(views: Sequence[WorldView], world: int) -> WorldView:
     """The moments of one world of a batch, from the batch's views at its reset and after each control step."""
-    moving = {name: np.stack([getattr(view, name)[world] for view in views]) for name in MOVING_FIELDS}
+    each = [moving_of(view) for view in views]
+    moving = {name: np.stack([one[name][world] for one in each]) for name in each[0]}
     return moments(moving, fixed_of(views[0], world))
 
 
@@ -61,15 +111,15 @@ class Strip:
 
     def __init__(self, view: WorldView, world: int):
         self._fixed = fixed_of(view, world)
-        self._pieces = [{name: np.array(getattr(view, name)[world])[None] for name in MOVING_FIELDS}]
+        self._pieces = [{name: np.array(values[world])[None] for name, values in moving_of(view).items()}]
 
     def append(self, moving: Mapping[str, np.ndarray]) -> None:
-        """MOVING_FIELDS [n, ...] after n further control steps."""
-        self._pieces.append({name: moving[name] for name in MOVING_FIELDS})
+        """What moves (``moving_of``) [n, ...] after n further control steps."""
+        self._pieces.append(dict(moving))
 
     def moments(self) -> WorldView:
         """All of them so far."""
-        return moments({name: np.concatenate([piece[name] for piece in self._pieces]) for name in MOVING_FIELDS}, self._fixed)
+        return moments({name: np.concatenate([piece[name] for piece in self._pieces]) for name in self._pieces[0]}, self._fixed)
 
 
 class Tape:
@@ -87,7 +137,7 @@ class Tape:
     def append(self, mask: np.ndarray, trace: ChunkTrace) -> None:
         """A chunk was carried out in the worlds of ``mask``."""
         assert trace.moving is not None, "it was asked for"
-        moving, steps = {name: np.asarray(trace.moving[name]) for name in MOVING_FIELDS}, np.asarray(trace.executed)
+        moving, steps = {name: np.asarray(values) for name, values in trace.moving.items()}, np.asarray(trace.executed)
         for w in np.flatnonzero(mask).tolist():
             self._strip(w).append({name: values[w, : steps[w]] for name, values in moving.items()})
 

@@ -36,7 +36,7 @@ def test_the_target_is_seen_in_every_frame(tmp_path):
         spec = one.episode.spec
         scene, tokens = compile_scene(spec, CATALOGUE, bucket, PANDA), role_tokens(spec, CATALOGUE)[::2]
         moments = one.qpos[np.linspace(0, len(one.qpos) - 1, 7).astype(int)]
-        chosen = films.camera_for(scene, moments, tokens, 1)
+        chosen = films.camera_for(scene, moments, FILMED, tokens, 1)
         assert chosen in FILMED
         for name, camera in (("front", FRONT), ("film", chosen)):
             shares[name].extend(seen(scene, tokens, moments, camera).tolist())

@@ -13,6 +13,7 @@ from coda_jax.loop import workdir as folders
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.bucket import Bucket
+from coda_jax.sim.native import NativeSimulator
 from coda_jax.sim.own_robot.record import files_of
 from coda_jax.sim.panda import PANDA
 
@@ -49,7 +50,7 @@ def test_the_robot_acts_wherever_the_configuration_is_asked(record):
     assert robot.name == "six_joint_arm" and parts.robot_of(config) is robot
     assert parts.validity_of(config).robot is robot
     sim = parts.native_simulator(config, Catalogue.all(), Bucket(2, 1))
-    assert sim.robot is robot
+    assert isinstance(sim, NativeSimulator) and sim.robot is robot
     assert parts.backend(config, Bucket(2, 1)) == "native"
 
 
@@ -103,7 +104,7 @@ def test_a_picture_for_a_run_shows_its_robot(record, tmp_path, monkeypatch, caps
     with folders.open_run(workdir, config):
         (workdir / "commits.jsonl").write_text("")
     picture = view.films.picture
-    monkeypatch.setattr(view.films, "picture", lambda *a: drawn.append(a[2].name) or picture(*a))
+    monkeypatch.setattr(view.films, "picture", lambda *a, **k: drawn.append(a[2].name) or picture(*a, **k))
     assert main.main(["--mode=view", f"--workdir={workdir}"]) == main.DONE
     assert drawn == ["six_joint_arm"] and list((workdir / "videos").iterdir())
 

@@ -15,7 +15,6 @@ from coda_jax.loop.rounds import trajectories
 from coda_jax.loop.run import Run
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.demonstrate import NoiseSettings, Trajectory, demonstrate
-from coda_jax.sim.native import physics_steps
 from coda_jax.sim.simulator import Episode
 from coda_jax.sim.supervision.batch import Tries
 from coda_jax.sim.supervision.tally import Tally
@@ -72,5 +71,5 @@ def certify(run: Run, specs: Sequence[SceneSpec], each: int, first: int, noise: 
             batch.add(trajectory)
     for own in found:
         own.sort(key=lambda t: t.episode.key)
-    physics = physics_steps(control_steps, len({s.scene_id for s in specs}))
+    physics = parts.platform_of(config).physics_steps(control_steps, len({s.scene_id for s in specs}))
     return Certified([own[:each] for own in found], physics, episodes, Tally.of(tries))

@@ -18,7 +18,6 @@ from coda_jax.loop.likeness import carried_out_again
 from coda_jax.loop.rounds.proposals import Proposal
 from coda_jax.loop.run import Run
 from coda_jax.scenes.families import margins
-from coda_jax.sim.compile import compile_scene
 from coda_jax.sim.demonstrate import Trajectory
 
 FRAMES = 5  # of a clip, and one more where its margin was closest
@@ -120,7 +119,8 @@ def _write(run: Run, file: str, trajectory: Trajectory, closest: int | None) -> 
     if closest is not None:
         steps = np.union1d(steps, [min(closest, len(trajectory.qpos)) - 1])
     spec = trajectory.episode.spec
-    scene = compile_scene(spec, run.everything, parts.training_bucket(run.config, run.train), parts.robot_of(run.config))
+    bucket = parts.training_bucket(run.config, run.train)
+    scene = parts.platform_of(run.config).drawable(spec, run.everything, bucket, parts.robot_of(run.config))
     captions = [f"{step + 1} closest" if step + 1 == closest else f"{step + 1}" for step in steps]
     made = films.strip(scene, spec, run.everything, trajectory.qpos[steps], captions, trajectory.success, run.config.sim.threads)
     write_strip(run.folder / file, made)

@@ -15,7 +15,6 @@ from coda_jax.learning.policies.base import Params
 from coda_jax.loop import evaluation, guides, parts
 from coda_jax.loop.rounds import outcomes as stored
 from coda_jax.loop.run import Run
-from coda_jax.sim.native import physics_steps
 
 # Noise of each purpose; before and after a training are measured with the same.
 PURPOSES = ("collect", "revert", "search", "control", "measure", "band", "practice", "try")
@@ -41,7 +40,9 @@ class Rollouts:
     @property
     def physics_steps(self) -> int:
         """From what the rollouts were, not from the simulator, which knows nothing of an earlier process; 0 where it does not count."""
-        return physics_steps(self._control_steps, len(self._scenes)) if hasattr(self._base, "physics_steps") else 0
+        if not hasattr(self._base, "physics_steps"):
+            return 0
+        return parts.platform_of(self._run.config).physics_steps(self._control_steps, len(self._scenes))
 
     @contextlib.contextmanager
     def runner(self, purpose: str, round_number: int, total: int, label: str) -> Iterator[RolloutFn]:

@@ -10,12 +10,11 @@ from coda_jax.scenes.edits.record import EditError, Request
 from coda_jax.scenes.edits.room import trouble
 from coda_jax.scenes.families import family_of
 from coda_jax.scenes.shapes.build import volume
-from coda_jax.scenes.spec import AttributeFactor, ObjectAttributes, SceneSpec
+from coda_jax.scenes.spec import AttributeFactor, SceneSpec
 from coda_jax.scenes.tabletop import Tabletop, rested
 
 LARGEST_SCALE = 1.38
 WIDEST_GRASP_M = 0.068  # of a hand that opens 0.08 m
-DENSITY_KG_M3 = (110.0, 2800.0)  # of what an edit makes
 HEAVIEST_KG = 0.6
 LEAST_FRICTION = 0.25
 LEAST_RATIO = 1.05  # a range shorter than this is none
@@ -40,7 +39,8 @@ def size(request: Request) -> SceneSpec:
     factors = {
         "the largest scale": LARGEST_SCALE / thing.scale,
         "the jaws": WIDEST_GRASP_M / min(g.width_m for g in asset.grasps),
-        "the least density for its mass": (thing.mass_kg / (DENSITY_KG_M3[0] * _volume(request.spec, target))) ** (1 / 3),
+        "the least density for its mass": (thing.mass_kg / (family_of(request.spec).densities_kg_m3[0] * _volume(request.spec, target)))
+        ** (1 / 3),
     }
     factors |= family_of(request.spec).size_limits(top.goals, target, top.assets)
     what = min(factors, key=lambda k: factors[k])
@@ -62,11 +62,18 @@ def _geometric(low: float, high: float, share: float) -> float:
     return low * (high / low) ** share
 
 
+def _movable(request: Request) -> str:
+    target = request.binding["target"]
+    if Tabletop(request.spec).assets[target].kind in ("support", "container"):
+        raise EditError(f"{target} is fixed, so its weight and friction change little: use a scene whose target is moved")
+    return target
+
+
 def mass(request: Request) -> SceneSpec:
     """Make the target heavier, in equal ratios."""
-    target = request.binding["target"]
+    target = _movable(request)
     now = request.spec.attribute(target).mass_kg
-    end = min(HEAVIEST_KG, DENSITY_KG_M3[1] * _volume(request.spec, target))
+    end = min(HEAVIEST_KG, family_of(request.spec).densities_kg_m3[1] * _volume(request.spec, target))
     if end < now * LEAST_RATIO:
         raise EditError(f"{target} weighs {now:.3f} kg and at most {end:.3f} kg are plausible for its size: use verb friction or size")
     return changed(request.spec, target, mass_kg=round(_geometric(now, end, request.magnitude), 6))
@@ -74,7 +81,7 @@ def mass(request: Request) -> SceneSpec:
 
 def friction(request: Request) -> SceneSpec:
     """Make the target slippery, in equal ratios."""
-    target = request.binding["target"]
+    target = _movable(request)
     now = request.spec.attribute(target).friction
     if now < LEAST_FRICTION * LEAST_RATIO:
         raise EditError(f"{target} has friction {now:.3f}, the least is {LEAST_FRICTION:g}: use verb mass or size")
@@ -117,7 +124,7 @@ def instance(request: Request) -> SceneSpec:
         if other.asset_id == thing.asset or thing.colour not in other.colours:
             continue
         spec = changed(request.spec, target, asset=other.asset_id)
-        if not _plausible(spec.attribute(target), _volume(spec, target)) or trouble(spec) is not None:
+        if not _plausible(spec, target) or trouble(spec) is not None:
             continue
         apart = sum(abs(a - b) for a, b in zip(base.half_extent_m, other.half_extent_m, strict=True))
         options.append((round(apart, 6), other.asset_id, spec))
@@ -127,5 +134,6 @@ def instance(request: Request) -> SceneSpec:
     return options[math.ceil(request.magnitude * len(options) - 1e-9) - 1][2]
 
 
-def _plausible(thing: ObjectAttributes, volume_m3: float) -> bool:
-    return DENSITY_KG_M3[0] * volume_m3 <= thing.mass_kg <= DENSITY_KG_M3[1] * volume_m3
+def _plausible(spec: SceneSpec, name: str) -> bool:
+    (low, high), volume_m3 = family_of(spec).densities_kg_m3, _volume(spec, name)
+    return low * volume_m3 <= spec.attribute(name).mass_kg <= high * volume_m3

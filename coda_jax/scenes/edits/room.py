@@ -6,14 +6,13 @@ import dataclasses
 import itertools
 
 from coda_jax.scenes.at_start import true_at_start
-from coda_jax.scenes.families import Family, Step, family_of
+from coda_jax.scenes.families import Family, family_of
 from coda_jax.scenes.families.steps import NoPlace, after
-from coda_jax.scenes.placement import closer_than, grasps_among, within_reach
+from coda_jax.scenes.placement import closer_than
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.scenes.tabletop import Tabletop
 
 TOUCH_M = 0.004  # things closer than this may touch once they have settled
-TABLE_X_M, TABLE_Y_M = (0.3, 0.7), (-0.3, 0.3)  # where things that nobody has to reach may stand
 
 
 def trouble(spec: SceneSpec) -> str | None:
@@ -22,11 +21,10 @@ def trouble(spec: SceneSpec) -> str | None:
     family = family_of(spec)
     for name, place in top.places.items():
         x, y, _ = place.pos_m
-        on_table = TABLE_X_M[0] <= x <= TABLE_X_M[1] and TABLE_Y_M[0] <= y <= TABLE_Y_M[1]
-        if not (within_reach(x, y) if name in top.task_objects else on_table):
+        if not (family.workspace.reaches(x, y) if name in top.task_objects else family.workspace.takes(x, y)):
             return f"{name} would stand out of reach, at ({place.pos_m[0]:.2f}, {place.pos_m[1]:.2f})"
     for a, b in itertools.combinations(top.assets, 2):
-        if closer_than(top.shapes[a], top.shapes[b], TOUCH_M) and b in top.neighbours(a):
+        if closer_than(top.shapes[a], top.shapes[b], TOUCH_M) and family.may_touch(top, a, b):
             return f"{a} and {b} would be {top.gap(a, b):.3f} m apart, at least {TOUCH_M:g} m are needed"
     for goal in top.goals:
         if not family.holds(goal, top.assets[goal.target], top.assets[goal.reference]):
@@ -37,15 +35,11 @@ def trouble(spec: SceneSpec) -> str | None:
     if true_at_start(spec.task.goal, top.places, containers):
         return "the goal would hold at the start"
     for step in top.steps:
-        if not _can_be_held(step):
+        if not family.can_be_held(step):
             return f"no grasp of {step.goal.target} would be free for the open hand"
         if (reason := family.place_trouble(top, step)) is not None:
             return reason
     return _later_trouble(top, family) if len(top.goals) > 1 else None
-
-
-def _can_be_held(step: Step) -> bool:
-    return bool(grasps_among(step.goal.target, step.target, step.shapes))
 
 
 def _later_trouble(top: Tabletop, family: Family) -> str | None:
@@ -56,6 +50,6 @@ def _later_trouble(top: Tabletop, family: Family) -> str | None:
             step = dataclasses.replace(after(family, step), number=number)
         except NoPlace as error:
             return str(error)
-        if not _can_be_held(step):
+        if not family.can_be_held(step):
             return f"no grasp of {step.goal.target} would be free for the open hand once {top.goals[number - 1].target} is moved"
     return None

@@ -11,9 +11,9 @@ from coda_jax.scenes.edits.path import STEPS, along, follow, reachable
 from coda_jax.scenes.edits.record import EditError, Request
 from coda_jax.scenes.edits.room import trouble
 from coda_jax.scenes.families import radius
-from coda_jax.scenes.placement import REACH_X_M, REACH_Y_M, within_reach
+from coda_jax.scenes.placement import Workspace
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.scenes.tabletop import APPROACH_LENGTH_M, CROWDED_M, Tabletop, moved, raised, reach_margin, turned
+from coda_jax.scenes.tabletop import APPROACH_LENGTH_M, CROWDED_M, Tabletop, moved, raised, turned
 
 LEAST_GAP_M = 0.008  # as close as neighbours are moved
 CROWD_GAP_M = (0.018, 0.032)
@@ -25,7 +25,7 @@ _ENDS = 24  # of them, the hardest ones, are checked for room
 _ANGLES = 24
 
 
-def _on_table(top: Tabletop, name: str) -> None:
+def require_on_table(top: Tabletop, name: str) -> None:
     if (support := top.places[name].support) != "table":
         raise EditError(f"{name} stands on {support} and cannot be moved over the table: use a scene in which it stands on the table")
 
@@ -52,7 +52,7 @@ def approach_obstacle(request: Request) -> SceneSpec:
     """Move the obstacle into the way of a finger of the target's best grasp."""
     top, target = _fixed_target(request)
     obstacle = request.binding["obstacle"]
-    _on_table(top, obstacle)
+    require_on_table(top, obstacle)
     if not top.assets[target].grasps:
         raise EditError(f"{target} has no grasp whose way could be blocked: bind a graspable target")
     start = min(top.approach_gap(target), APPROACH_LENGTH_M)
@@ -146,15 +146,15 @@ def clutter_reference(request: Request) -> SceneSpec:
     return crowd(request, request.binding["reference"])
 
 
-def _points() -> list[tuple[float, float]]:
-    xs, ys = np.linspace(*REACH_X_M, _GRID), np.linspace(*REACH_Y_M, _GRID)
-    return [(float(x), float(y)) for x in xs for y in ys if within_reach(float(x), float(y))]
+def _points(table: Workspace) -> list[tuple[float, float]]:
+    xs, ys = np.linspace(*table.reach_x_m, _GRID), np.linspace(*table.reach_y_m, _GRID)
+    return [(float(x), float(y)) for x in xs for y in ys if table.reaches(float(x), float(y))]
 
 
 def _carry_target(request: Request, ends: list[tuple[float, float]], measure: Callable[[float, float], float], advice: str) -> SceneSpec:
     """Move the target on a straight line to the first end that leaves a fair task; the magnitude is a quantile of ``measure``."""
     top, target = _fixed_target(request)
-    _on_table(top, target)
+    require_on_table(top, target)
     x0, y0, _ = top.places[target].pos_m
     start = measure(x0, y0)
     for x1, y1 in ends[:_ENDS]:
@@ -192,7 +192,9 @@ def distance(request: Request) -> SceneSpec:
 
     now = measure(x0, y0)
     # distance grows along the whole line where it grows at its beginning
-    away = [p for p in _points() if (p[0] - x0) * (x0 - xr) + (p[1] - y0) * (y0 - yr) >= 0 and measure(*p) >= now + LEAST_MOVE_M]
+    away = [
+        p for p in _points(top.workspace) if (p[0] - x0) * (x0 - xr) + (p[1] - y0) * (y0 - yr) >= 0 and measure(*p) >= now + LEAST_MOVE_M
+    ]
     away.sort(key=lambda p: -measure(*p))
     return _carry_target(request, away, measure, "use a scene whose target stands near its reference, or verb reach")
 
@@ -201,16 +203,17 @@ def reach(request: Request) -> SceneSpec:
     """Move the target towards the edge of the reachable area."""
     top, target = _fixed_target(request)
     x0, y0, _ = top.places[target].pos_m
-    now = reach_margin(x0, y0)
-    outward = [p for p in _points() if reach_margin(*p) <= now - LEAST_MOVE_M and _falls(p, (x0, y0))]
-    nearest = sorted(outward, key=lambda p: (round(reach_margin(*p), 6), math.dist(p, (x0, y0))))
-    return _carry_target(request, nearest, reach_margin, "use a scene whose target stands near the middle of the table")
+    table = top.workspace
+    now = table.margin(x0, y0)
+    outward = [p for p in _points(table) if table.margin(*p) <= now - LEAST_MOVE_M and _falls(table, p, (x0, y0))]
+    nearest = sorted(outward, key=lambda p: (round(table.margin(*p), 6), math.dist(p, (x0, y0))))
+    return _carry_target(request, nearest, table.margin, "use a scene whose target stands near the middle of the table")
 
 
-def _falls(end: tuple[float, float], start: tuple[float, float]) -> bool:
+def _falls(table: Workspace, end: tuple[float, float], start: tuple[float, float]) -> bool:
     step = 0.01
     ahead = start[0] + step * (end[0] - start[0]), start[1] + step * (end[1] - start[1])
-    return reach_margin(*ahead) <= reach_margin(*start)
+    return table.margin(*ahead) <= table.margin(*start)
 
 
 def yaw(request: Request) -> SceneSpec:

@@ -11,7 +11,7 @@ from coda_jax.scenes import families, language
 from coda_jax.scenes.edits.record import EditError, Request
 from coda_jax.scenes.edits.room import trouble
 from coda_jax.scenes.families import Goal
-from coda_jax.scenes.language import Template, noun
+from coda_jax.scenes.language import Template
 from coda_jax.scenes.spec import Role, SceneSpec
 from coda_jax.scenes.tabletop import Tabletop
 
@@ -25,7 +25,7 @@ def pick(options: Sequence[T], magnitude: float) -> T:
 
 def called(spec: SceneSpec, name: str) -> str:
     """The words for an object, e.g. "red mug"."""
-    return noun(spec.attribute(name).colour, Tabletop(spec).assets[name].category)
+    return families.family_of(spec).called(name, Tabletop(spec))
 
 
 def asked(spec: SceneSpec, goals: Sequence[Goal]) -> SceneSpec:

@@ -13,8 +13,9 @@ from coda_jax.scenes.edits.lock import require_lock
 from coda_jax.scenes.edits.record import OBSERVATIONS, EditError, Request, Verb
 from coda_jax.scenes.edits.room import trouble
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
+from coda_jax.scenes.placement import OWN_TABLE
 from coda_jax.scenes.ranges import RANGES
-from coda_jax.scenes.spec import SceneSpec
+from coda_jax.scenes.spec import FACTORS, SceneSpec
 from coda_jax.scenes.tabletop import Tabletop
 
 # Both kinds of policy see where and how large things are, and read colour and category words or see them; the instruction is given to
@@ -185,7 +186,13 @@ def verb(name: str) -> Verb:
 
 def verbs_of(families_: Collection[str], factor: str) -> list[str]:
     """Names of a factor's verbs that can edit scenes of any of the families, in the order of VERBS."""
-    return [v.name for v in VERBS.values() if v.factor == factor and (not v.families or v.families & set(families_))]
+    return [v.name for v in VERBS.values() if v.factor == factor and any(edits(v, f) for f in families_)]
+
+
+def edits(chosen: Verb, family: str) -> bool:
+    """Whether a verb is for scenes of a family: neither names others only."""
+    allowed = families.get(family).verbs if family in families.names() else None
+    return (not chosen.families or family in chosen.families) and (allowed is None or chosen.name in allowed)
 
 
 def apply_edit(spec: SceneSpec, verb_name: str, binding: Mapping[str, str], magnitude: float, seed: int, catalogue: Catalogue) -> SceneSpec:
@@ -207,6 +214,9 @@ def apply_edit(spec: SceneSpec, verb_name: str, binding: Mapping[str, str], magn
         raise EditError(f"magnitude of {verb_name}: must be between 0 and 1, not {magnitude}")
     if chosen.families and spec.task.family not in chosen.families:
         raise EditError(f"{verb_name} edits scenes of {' and '.join(sorted(chosen.families))}, not of {spec.task.family}: use another verb")
+    if not edits(chosen, spec.task.family):
+        offered = ", ".join(v for f in FACTORS for v in verbs_of((spec.task.family,), f))
+        raise EditError(f"{verb_name} makes no sense in scenes of {spec.task.family}: use one of {offered}")
     _check_binding(spec, chosen, binding)
     refuse_held_out(spec, catalogue)
     if magnitude == 0:
@@ -215,7 +225,7 @@ def apply_edit(spec: SceneSpec, verb_name: str, binding: Mapping[str, str], magn
     require_lock(spec, after, chosen.factor, f"verb {verb_name}")
     if (reason := trouble(after)) is not None:
         raise EditError(f"{verb_name} would leave no fair task: {reason}: use another scene or verb")
-    _check_ranges(after, verb_name)
+    _check_ranges(spec, after, verb_name)
     try:
         refuse_held_out(after, catalogue)
     except HeldOutContent as error:
@@ -250,13 +260,17 @@ def _check_binding(spec: SceneSpec, chosen: Verb, binding: Mapping[str, str]) ->
         raise EditError(f"{binding[used[0]]} is the task's own: bind another object as the {used[0]}")
 
 
-def _check_ranges(spec: SceneSpec, who: str) -> None:
-    for p in spec.spatial.placements:
-        for field, value in zip(("x", "y", "z", "yaw_rad", "clearance_m"), (*p.pos_m, p.yaw_rad, p.clearance_m), strict=True):
+def _check_ranges(before: SceneSpec, spec: SceneSpec, who: str) -> None:
+    """What an edit changed must be within RANGES, places in the x and y of the family's workspace."""
+    table, places, things = families.family_of(spec).workspace, before.spatial.placements, before.attributes.objects
+    own = table is OWN_TABLE
+    for p in (p for p in spec.spatial.placements if p not in places):
+        named = zip(("x", "y", "z", "yaw_rad", "clearance_m"), (*p.pos_m, p.yaw_rad, p.clearance_m), strict=True)
+        for field, value in named if own else list(named)[2:]:  # of another workspace ``trouble`` has judged x and y
             _within(f"{p.object}.{field}", field, value, who)
         if p.opening is not None:
             _within(f"{p.object}.opening", "opening", p.opening, who)
-    for o in spec.attributes.objects:
+    for o in (o for o in spec.attributes.objects if o not in things):
         joint = [] if o.articulation is None else dataclasses.asdict(o.articulation).items()
         stated = [("joint_friction" if f == "friction" else f, v) for f, v in joint]
         for field, value in (("scale", o.scale), ("mass_kg", o.mass_kg), ("friction", o.friction), *stated):

@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 from coda_jax.programs.expressions import Expr
-from coda_jax.scenes.families.base import APPROACH_M, Family
+from coda_jax.scenes.families.base import APPROACH_M, TABLETOP, Family
 from coda_jax.scenes.families.geometry import INSIDE_MARGIN_M, can_hold, radius, reference_kind, scaled_assets
 from coda_jax.scenes.families.registry import find_layout, get, names, register, unregister
 from coda_jax.scenes.families.staging import LIFTED_M
 from coda_jax.scenes.families.steps import MOST_GOALS, PHASES, Gate, Goal, Margin, NoPlace, Phase, Rejected, Step, named
-from coda_jax.scenes.families.steps import success as success_of
 from coda_jax.scenes.spec import SceneSpec
 
 __all__ = [
@@ -20,6 +19,7 @@ __all__ = [
     "LIFTED_M",
     "MOST_GOALS",
     "PHASES",
+    "TABLETOP",
     "Family",
     "Gate",
     "Goal",
@@ -88,4 +88,4 @@ def margins(spec: SceneSpec) -> tuple[Margin, ...]:
 
 def success(spec: SceneSpec) -> Expr:
     """nu of a scene. Raises ValueError as ``read_goals``."""
-    return success_of(spec.task.goal, read_goals(spec))
+    return family_of(spec).success(spec.task.goal, read_goals(spec))

@@ -17,15 +17,17 @@ from coda_jax.scenes.assets import Asset, Grasp
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.families.geometry import can_hold, floor_above_centre, middle, reference_kind
 from coda_jax.scenes.families.staging import LIFTED_M, MOVING, Staging
-from coda_jax.scenes.families.steps import Gate, Goal, Margin, Phases, Rejected, Step, combined
+from coda_jax.scenes.families.steps import Gate, Goal, Margin, Phases, Rejected, Step, combined, success
 from coda_jax.scenes.layouts import LAYOUTS, Layout
-from coda_jax.scenes.phrases import PLACES, Template
-from coda_jax.scenes.placement import closer_than, gap
+from coda_jax.scenes.phrases import COLOURS, PLACES, Template, noun
+from coda_jax.scenes.placement import OWN_TABLE, Workspace, closer_than, gap, grasps_among
 
 if TYPE_CHECKING:  # these modules ask families
     from coda_jax.scenes.content import Author
+    from coda_jax.scenes.spec import SceneSpec
     from coda_jax.scenes.tabletop import Tabletop
 
+TABLETOP = "tabletop"  # the platform of our own families
 APPROACH_M = 0.03  # the grip point is this close to a grasp
 PLACE_GAP_M = 0.012  # room round a reference to put something there
 
@@ -33,14 +35,18 @@ PLACE_GAP_M = 0.012  # room round a reference to put something there
 class Family:
     """One family of tasks.
 
-    name: as scenes state it. pairs: goal pairs (relation of the whole task, kind) with their split; held-out ones ask for a known motion
-    in a combination that was never trained. phrases: relation to split to texts of templates. says: relation to the words of free text
+    name: as scenes state it. platform: where its scenes are simulated (sim/platforms.py).
+    pairs: goal pairs (relation of the whole task, kind) with their split; held-out ones ask for a known motion in a combination that was
+    never trained. phrases: relation to split to texts of templates. says: relation to the words of free text
     that say it; others are refused. target_kinds: kinds of assets that may be moved. most_targets: things that one task moves at most.
     drop_m: height above its resting place at which a thing is let go.
-    staging: subgoals of its potentials. barred: affordances of things that the generator does not draw.
+    staging: subgoals of its potentials. barred: affordances of things that the generator does not draw. workspace: where things stand.
+    verbs: names of the edit verbs that make sense in its scenes; None for all that name no other families. densities_kg_m3: between which
+    an edit makes things, by the volume of their primitives.
     """
 
     name: ClassVar[str]
+    platform: ClassVar[str] = TABLETOP
     pairs: ClassVar[Mapping[tuple[str, str], str]] = {}
     phrases: ClassVar[Mapping[str, Mapping[str, tuple[str, ...]]]] = {}
     says: ClassVar[Mapping[str, frozenset[str]]] = {
@@ -53,6 +59,9 @@ class Family:
     staging: ClassVar[Staging] = MOVING
     layouts: ClassVar[Mapping[str, Layout]] = LAYOUTS
     barred: ClassVar[frozenset[str]] = frozenset({"receives"})
+    workspace: ClassVar[Workspace] = OWN_TABLE
+    verbs: ClassVar[frozenset[str] | None] = None
+    densities_kg_m3: ClassVar[tuple[float, float]] = (110.0, 2800.0)
 
     @functools.cached_property
     def templates(self) -> tuple[Template, ...]:
@@ -146,6 +155,10 @@ class Family:
         """The second half of a task's goal pair."""
         return reference_kind(assets[goals[0].reference])
 
+    def called(self, name: str, top: Tabletop) -> str:
+        """The words for an object of a scene, e.g. "red mug"."""
+        return noun(top.spec.attribute(name).colour, top.assets[name].category)
+
     def goal_trouble(self, expr: Expr, assets: Mapping[str, Asset]) -> str | None:
         """Why the numbers in a goal of a good form ask for something else than the family; None where they do not."""
         return None
@@ -162,6 +175,10 @@ class Family:
                 other = (Goal(relation, now.target, name),)
                 if self.kind_of(other, assets) == kind:
                     yield other
+
+    def success(self, expr: Expr, goals: Sequence[Goal]) -> Expr:
+        """nu of a task: its goal with everything it moves at rest and released."""
+        return success(expr, goals)
 
     # phases
 
@@ -227,6 +244,15 @@ class Family:
         kind = next(kind for (r, kind), split in self.pairs.items() if r == relation and split == "train")
         return self.drawable("object", catalogue), self.drawable("object" if kind == "landmark" else kind, catalogue)
 
+    def token_names(self, catalogue: Catalogue) -> tuple[str, ...]:
+        """What things may be called, as the words of their tokens: every colour and category of the catalogue."""
+        return tuple(noun(colour, category) for category in catalogue.categories() for colour in COLOURS)
+
+    def fillings(self, relation: str, catalogue: Catalogue) -> tuple[tuple[tuple[str, str], ...], ...] | None:
+        """What may fill all places of a template of the relation together, for sentences without a scene: of each place the words of the
+        sentence and those of the token. None: each place is filled by itself (``drawn_from``)."""
+        return None
+
     def second_reference(self, relation: str) -> int:
         """Which place of a template (PLACES) what is moved second is moved to."""
         return PLACES.index("reference")
@@ -263,6 +289,14 @@ class Family:
         """What must hold before the target is lowered all the way, or None."""
         return None
 
+    def can_be_held(self, step: Step) -> bool:
+        """Whether the open hand finds room to hold the step's target."""
+        return bool(grasps_among(step.goal.target, step.target, step.shapes))
+
+    def may_touch(self, top: Tabletop, a: str, b: str) -> bool:
+        """Whether two things would touch if their footprints did: neither stands on the other."""
+        return b in top.neighbours(a)
+
     def crowded(self, step: Step) -> str | None:
         """Why a freshly arranged scene leaves no place for the goal (a few words, counted by the generator), or None."""
         reference = step.shapes[step.goal.reference]
@@ -280,6 +314,24 @@ class Family:
         return f"{near[0]} would stand too close to {reference} to put something there" if near else None
 
     # scenes
+
+    def seed_scene(self, catalogue: Catalogue, seed: int) -> tuple[str, SceneSpec] | None:
+        """The training scene of a seed and words that say where it comes from, of a family whose scenes are not written as programs;
+        None: the generator writes one (scenes/generate.py)."""
+        return None
+
+    def frozen(self, suite: str, split: str) -> tuple[SceneSpec, ...] | None:
+        """The scenes of a suite that the family brings with it; None: those of the package (scenes/suites.py)."""
+        return None
+
+    def counted_as(self, spec: SceneSpec, catalogue: Catalogue) -> str:
+        """What a scene counts as in tables of the planner's success: the category of what is moved first."""
+        return catalogue.get(spec.attribute(self.read(spec.task.goal, spec.with_role("target"))[0].target).asset).category
+
+    def held_out(self, spec: SceneSpec) -> tuple[str, str] | None:
+        """Why a scene may not be trained on, beside the rules of the family's platform: what it holds (leakage.HeldOutContent), and the
+        message; None where it may."""
+        return None
 
     def compose(self, author: Author) -> None:
         """Draw what stands in a seed scene, by the author's methods (scenes/content.py)."""

@@ -1,0 +1,79 @@
+"""Where LIBERO's things are held, measured from the collision geoms of the package's models.
+
+Positions are in a thing's frame (scenes/libero/things.py) from the centre of its bounding box; a handle's and a knob's from the root.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from coda_jax.scenes.libero.things import Model
+from coda_jax.sim.libero.planner.hand import PALM_M, TIP_M
+
+
+@dataclasses.dataclass(frozen=True)
+class Hold:
+    """A grasp from above. pos_m: of the grip point. closing_rad: yaw of the jaws."""
+
+    pos_m: tuple[float, float, float]
+    closing_rad: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Rim:
+    """An upright round wall that the jaws straddle. radius_m: of its middle. depth_m: of the grip point below the top."""
+
+    radius_m: float
+    depth_m: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Handle:
+    """A bar in front of a drawer, along the cabinet's x. pos_m: its middle with the drawer closed, from the cabinet's root.
+
+    tilt_rad: of the approach, from straight down towards level.
+    """
+
+    pos_m: tuple[float, float, float]
+    tilt_rad: float
+
+
+RIMS = {"akita_black_bowl": Rim(0.048, 0.0142), "glazed_rim_porcelain_ramekin": Rim(0.0382, 0.012), "plate": Rim(0.0645, 0.004)}
+NECKS = {"wine_bottle": 0.024}  # depth of the grip point below the top, of what is too wide or too tall below
+SEATS = {"plate": 0.006, "akita_black_bowl": 0.012, "glazed_rim_porcelain_ramekin": 0.042}  # where a thing rests, above the bottom
+_DIRECTIONS = 12  # about a rim
+_OVER_TABLE_M = 0.004  # of the finger tips
+_PALM_PLAY_M = 0.004
+
+_BAR_X, _BAR_Y = -0.0028, -0.1016
+HANDLES = {
+    "top_level": Handle((_BAR_X, _BAR_Y, 0.1839), 1.2),
+    "middle_level": Handle((_BAR_X, _BAR_Y, 0.1104), 1.2),
+    "bottom_level": Handle((_BAR_X, _BAR_Y, 0.0411), 0.7),
+}
+WALL_TOP_M = {"top_level": 0.2157, "middle_level": 0.1460, "bottom_level": 0.0774}  # of a drawer's walls, from the cabinet's root
+DRAWER_Y_M = (-0.1093, 0.0944)  # from handle to back
+DRAWER_HALF_M = 0.1116
+BODY_Y_M = (-0.0783, 0.1117)  # of the cabinet without its drawers
+
+KNOB_M = (-0.005, 0.0012, 0.036)  # grip point on the stove's knob, whose ridge lies along x at angle 0
+KNOB_HALF_M, KNOB_TOP_M = 0.052, 0.05
+RACK_SLOPE_RAD = 0.48  # of the upper shelf
+BURNER_M = ((0.15, 0.0), 0.095, 0.0255)  # middle, half side and top
+
+
+def holds(model: Model) -> tuple[Hold, ...]:
+    """Every way to hold a thing, in no order."""
+    half = model.half_m
+    if model.category in RIMS:
+        rim = RIMS[model.category]
+        turns = [2 * math.pi * i / _DIRECTIONS for i in range(_DIRECTIONS)]
+        return tuple(Hold((rim.radius_m * math.cos(t), rim.radius_m * math.sin(t), half[2] - rim.depth_m), t) for t in turns)
+    if model.category in NECKS:
+        z = half[2] - NECKS[model.category]
+        return tuple(Hold((0.0, 0.0, z), math.pi * i / _DIRECTIONS) for i in range(_DIRECTIONS))
+    z = min(max(half[2] - PALM_M + _PALM_PLAY_M, TIP_M + _OVER_TABLE_M - half[2]), half[2])
+    if abs(half[0] - half[1]) < 0.004:  # as wide both ways
+        return (Hold((0.0, 0.0, z), math.pi / 2), Hold((0.0, 0.0, z), 0.0))
+    return (Hold((0.0, 0.0, z), math.pi / 2 if half[1] < half[0] else 0.0),)

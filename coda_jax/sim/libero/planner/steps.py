@@ -1,0 +1,121 @@
+"""What a scene's goal asks the hand to do: a list of steps, put together from the goal's atom and where everything stands."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from coda_jax.programs.expressions import shown
+from coda_jax.scenes.libero.goals import to_atom
+from coda_jax.sim.libero.planner import grips
+from coda_jax.sim.libero.planner.known import Known
+from coda_jax.sim.plan import NoPlan
+from coda_jax.types import TABLE, WorldView
+
+OPEN_AIM_M, CLOSED_AIM_M = -0.156, 0.009  # of a drawer's joint, whose limits are -0.16 and 0.01
+INSIDE_AIM_M = -0.145  # that a thing may be put inside
+ENOUGH_M = -0.13  # a drawer open so far is left as it is
+KNOB_ON_RAD, KNOB_OFF_RAD = 0.8, -0.005
+_ALONG_RACK_M = 0.05  # of the bottle's foot up the rack's slope, from its lip
+
+
+@dataclasses.dataclass(frozen=True)
+class Put:
+    """Pick a thing and put it down.
+
+    target: its token. touch: entity that it touches when it is down. token, region: what its place goes along with, -1 for none. offset_m:
+    of its box's centre from that when it is down. rim_m: height over that of the walls it is put between, which the palm stays above; None
+    without walls. push: it is pushed there, not picked.
+    """
+
+    target: int
+    touch: int
+    token: int
+    region: int
+    offset_m: tuple[float, float, float]
+    rim_m: float | None = None
+    push: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Move:
+    """Bring a joint to a value. thing, joint: names. token: that the fingers are felt on. region: whose joint it is, -1 for a token's own."""
+
+    thing: str
+    joint: str
+    token: int
+    region: int
+    aim: float
+
+
+Step = Put | Move
+
+
+def steps_of(known: Known, view: WorldView, world: int) -> tuple[Step, ...]:
+    """The steps that reach a scene's goal from the present state.
+
+    Raises:
+      NoPlan: no skill reaches such a goal.
+    """
+    goal = known.spec.task.goal
+    atom = to_atom(goal)
+    if atom is None:
+        raise NoPlan(f"the goal {shown(goal)} is none of LIBERO's: use one of its predicates")
+    if atom.predicate in ("turnon", "turnoff"):
+        aim = KNOB_ON_RAD if atom.predicate == "turnon" else KNOB_OFF_RAD
+        return (_move(known, atom.names[0], "button", aim),)
+    thing, part = known.thing_of(atom.names[0])
+    if atom.predicate in ("open", "close"):
+        region = known.part(thing, part) if thing else None
+        if region is None or not region.joint:
+            raise NoPlan(f"{atom} asks for no drawer")
+        return (_move(known, thing, region.joint, OPEN_AIM_M if atom.predicate == "open" else CLOSED_AIM_M),)
+    if not thing or part or not known.models[thing].free:
+        raise NoPlan(f"{atom}: {atom.names[0]} is nothing that can be picked up")
+    return _put(known, view, world, thing, atom.names[1])
+
+
+def _move(known: Known, thing: str, joint: str, aim: float) -> Move:
+    name = f"{thing}_{joint.removesuffix('_level')}_region"
+    drawer = f"{thing}_{joint.removesuffix('_level')}"
+    token = known.token.get(drawer, known.token[thing])
+    return Move(thing, joint, token, known.region.get(name, -1) if joint != "button" else -1, aim)
+
+
+def _put(known: Known, view: WorldView, world: int, target: str, where: str) -> tuple[Step, ...]:
+    token = known.token[target]
+    half = float(view.half_extent[world, token, 2])
+    thing, part = known.thing_of(where)
+    regions = view.regions.pos[world, :, 2]  # pyright: ignore[reportOptionalMemberAccess]
+    if not thing:  # a region of the table
+        push = known.models[target].category == "plate"
+        region = known.region[where]
+        return (Put(token, TABLE, -1, region, (0.0, 0.0, half - float(regions[region])), push=push),)
+    model, reference = known.models[thing], known.token[thing]
+    if not part:
+        under = float(view.half_extent[world, reference, 2])
+        seat = grips.SEATS.get(model.category, 2 * under) - under
+        return (Put(token, reference, reference, -1, (0.0, 0.0, seat + half)),)
+    region, index = model.regions[part], known.region[where]
+    up = region.surface_m - region.pos_m[2] + half
+    if model.free:
+        return (Put(token, reference, -1, index, (0.0, 0.0, up), model.centre_m[2] + model.half_m[2] - region.pos_m[2]),)
+    if region.joint:
+        put = Put(token, reference, -1, index, (0.0, 0.0, up), grips.WALL_TOP_M[region.joint] - region.pos_m[2])
+        if known.joint(view, world, thing, region.joint) < ENOUGH_M:
+            return (put,)
+        return (_move(known, thing, region.joint, INSIDE_AIM_M), put)
+    if model.category == "wine_rack":
+        x, y, z = _slope(known, thing) * _ALONG_RACK_M
+        return (Put(token, reference, -1, index, (float(x), float(y), float(z) + half)),)
+    return (Put(token, reference, -1, index, (0.0, 0.0, up)),)
+
+
+def _slope(known: Known, rack: str) -> np.ndarray:
+    """Unit vector up the rack's shelf."""
+    way = known.fixed(rack).at(0.0, math.cos(grips.RACK_SLOPE_RAD), math.sin(grips.RACK_SLOPE_RAD))
+    return way - np.array(known.fixed(rack).pos_m)
+
+
