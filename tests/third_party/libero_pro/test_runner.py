@@ -1,0 +1,137 @@
+"""The official runner in its own environment, against servers in this process. Skipped where setup.sh has made no environment."""
+
+import os
+import signal
+import subprocess
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from coda_jax.doors.server import PolicyServer, ServeSettings
+from coda_jax.evaluation.libero.records import read
+from coda_jax.learning.policies.remote import identity_of
+
+METADATA = {"server": "scripted", "observes": "state", "sizes": [1, 2.5], "timing": {"infer_ms": 3.0}}
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """(python of the reference environment, runner.py)."""
+    from tests.conftest import PACKAGE
+
+    folder = PACKAGE.parent / "third_party" / "libero_pro"
+    python = os.environ.get("LIBERO_PRO_PYTHON") or str(folder / ".venv" / "bin" / "python")
+    if not os.path.exists(python):
+        pytest.skip("needs the environment of third_party/libero_pro/setup.sh, there or named by LIBERO_PRO_PYTHON")
+    return [python, str(folder / "runner.py")]
+
+
+class Scripted:
+    """Random actions that depend on the client's key alone; remembers what it was told."""
+
+    def __init__(self, most=10**9):
+        self.seen, self.most = [], most
+
+    def __call__(self, message):
+        if len(self.seen) >= self.most:
+            raise RuntimeError("enough")
+        self.seen.append(message)
+        return {"actions": np.random.default_rng(message["coda/key"]).uniform(-1, 1, (5, 7)).astype(np.float32)}
+
+
+def served(infer):
+    return PolicyServer(infer, METADATA, ServeSettings("127.0.0.1", 0, 8, 16.0))
+
+
+def start(reference, server, out, *arguments):
+    command = [*reference, f"--address=ws://127.0.0.1:{server.port}", "--no-images", f"--out={out}", "--most-steps=10", *arguments]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean)
+
+
+def run(*arguments):
+    process = start(*arguments)
+    out, err = process.communicate(timeout=400)
+    return process.returncode, out, err
+
+
+GOAL = ("--suites=libero_goal", "--tasks=0", "--states=2")
+
+
+@pytest.mark.slow
+def test_episodes_are_recorded_once_and_do_not_depend_on_who_runs_them(reference, tmp_path):
+    policy = Scripted()
+    with served(policy) as server:
+        code, _, err = run(reference, server, tmp_path / "one.jsonl", *GOAL, "--prompts=bddl,filename")
+        assert code == 0, err
+        one = read(tmp_path / "one.jsonl")
+        assert {e.policy for e in one} == {identity_of(METADATA)}
+        assert [(e.prompt_source, e.init_index) for e in one] == [("bddl", 0), ("bddl", 1), ("filename", 0), ("filename", 1)]
+        assert {(e.prompt_source, e.prompt) for e in one} == {
+            ("bddl", "open the middle layer of the drawer"),
+            ("filename", "open the middle drawer of the cabinet"),
+        }
+        assert {e.versions["mujoco"] for e in one} == {"2.3.7"} and {e.step_limit for e in one} == {10}
+        assert {(e.outcome, e.steps, e.decisions) for e in one} == {("failure", 10, 2)}
+        assert one[0].fixtures["wine_rack_1"] != one[1].fixtures["wine_rack_1"] and one[0].fixtures == one[2].fixtures
+        assert one[0].final_qpos == one[2].final_qpos and one[0].final_qpos != one[1].final_qpos  # the prompt moved nothing here
+        message = policy.seen[0]
+        assert message["observation/state"].shape == (8,) and message["coda/key"].dtype == np.uint32
+        assert message["coda/libero/scene"] == "libero_goal/open_the_middle_drawer_of_the_cabinet@0"
+        assert message["coda/libero/qpos"].shape == (41,) and message["coda/libero/qpos"].dtype == np.float64
+        assert set(message["coda/libero/fixtures"]) == {"wooden_cabinet_1", "flat_stove_1", "wine_rack_1"}
+        assert message["coda/libero/objects"]["plate_1"].shape == (13,)
+        code, out, _ = run(reference, server, tmp_path / "one.jsonl", *GOAL, "--prompts=bddl,filename")
+        assert (code, len(policy.seen)) == (0, 8) and "4 recorded already, 0 to run" in out
+        code, _, err = run(reference, server, tmp_path / "one.jsonl", *GOAL, "--seed=8")
+        assert code == 2 and "made with seed 7, this run has 8" in err
+        code, _, err = run(reference, server, tmp_path / "two.jsonl", *GOAL, "--workers=2")
+        assert code == 0, err
+    two = {e.init_index: e for e in read(tmp_path / "two.jsonl")}
+    for e in one[:2]:  # after another episode in the same environment, or as the first one of another process
+        assert two[e.init_index].final_qpos == e.final_qpos and two[e.init_index].fixtures == e.fixtures
+
+
+@pytest.mark.slow
+def test_a_lost_server_a_dead_worker_and_a_signal_lose_no_record(reference, tmp_path):
+    out = tmp_path / "records.jsonl"
+    with served(Scripted(most=3)) as server:  # two decisions an episode
+        code, _, err = run(reference, server, out, *GOAL)
+        assert code == 2 and "the policy server failed" in err and "1 episodes are recorded" in err
+    policy = Scripted()
+    with served(policy) as server:
+        process = start(reference, server, out, *GOAL)
+        while not policy.seen and process.poll() is None:
+            time.sleep(0.05)
+        (worker,) = [c for c in psutil.Process(process.pid).children() if "spawn_main" in " ".join(c.cmdline())]
+        worker.kill()
+        shown, err = process.communicate(timeout=200)
+        assert process.returncode == 0, err
+        assert "the simulator's process ended with -9" in shown
+        assert [(e.init_index, e.outcome) for e in read(out)] == [(0, "failure"), (1, "error")]
+        process = start(reference, server, out, *GOAL, "--retry-errors", "--tasks=0,1")
+        before = len(policy.seen)
+        while len(policy.seen) == before and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        shown, err = process.communicate(timeout=200)
+        assert process.returncode == 3 and "the same command goes on" in shown, (shown, err)
+        assert [(e.task, e.init_index, e.outcome) for e in read(out)] == [(0, 0, "failure"), (0, 1, "failure")]
+
+
+def test_what_cannot_be_run_is_said_at_once(reference, tmp_path):
+    with served(Scripted()) as server:
+        for arguments, said in (
+            (("--suites=libero_nope",), "there is no suite libero_nope"),
+            (("--suites=libero_goal_env",), "has no BDDL file"),
+            (("--prompts=mine",), "--prompts=mine must be any of: bddl, filename"),
+            (("--tasks=77",), "no episode is asked for"),
+            (("--workers=0",), "it must be at least 1"),
+        ):
+            code, _, err = run(reference, server, tmp_path / "x.jsonl", *arguments)
+            assert code == 2 and said in err, err
+    code, _, err = run(reference, server, tmp_path / "x.jsonl", *GOAL)  # which has ended
+    assert code == 2 and "no policy server answers at ws://127.0.0.1" in err and "--mode=serve" in err
+    assert not list(tmp_path.iterdir())
