@@ -72,7 +72,7 @@ class Known:
         if joint == self.models[thing].joint:
             return float(view.articulation[world, self.token[thing]])
         region = self.region[f"{thing}_{joint.removesuffix('_level')}_region"]
-        return float(view.regions.low[world, region])  # pyright: ignore[reportOptionalMemberAccess]
+        return float(view.regions.joint[world, region])  # pyright: ignore[reportOptionalMemberAccess]
 
     def boxes(self, view: WorldView, world: int) -> Mapping[str, list[Footprint]]:
         """Everything that stands in the way, as boxes by the thing."""

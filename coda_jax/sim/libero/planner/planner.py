@@ -18,7 +18,7 @@ from coda_jax.sim import control
 from coda_jax.sim.libero.planner import hand
 from coda_jax.sim.libero.planner.known import Known, highest_between
 from coda_jax.sim.libero.planner.plans import Plan, plan_of
-from coda_jax.sim.libero.planner.steps import Move, Put, Step, steps_of
+from coda_jax.sim.libero.planner.steps import Put, Step, steps_of
 from coda_jax.sim.plan import CLEARANCE_M, GAVE_UP, Moded, NoPlan
 from coda_jax.sim.planner import PlannerSettings, command
 from coda_jax.sim.state import rotation_matrices
@@ -133,7 +133,7 @@ class LiberoPlanner(Moded):
         """[b] of the joint that a world moves."""
         plan = self._plan
         own = np.asarray(view.articulation[self._rows, plan.token], float)
-        low = np.asarray(view.regions.low[self._rows, np.maximum(plan.joint_region, 0)], float)  # pyright: ignore[reportOptionalMemberAccess]
+        low = np.asarray(view.regions.joint[self._rows, np.maximum(plan.joint_region, 0)], float)  # pyright: ignore[reportOptionalMemberAccess]
         return np.where(plan.joint_region >= 0, low, own)
 
     def _grip(self, view: WorldView, ahead: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
