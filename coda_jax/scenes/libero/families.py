@@ -307,8 +307,8 @@ def _goal(atom: Atom) -> Goal | None:
         return Goal("in_front", target, "flat_stove_1")
     if atom.predicate == "in":
         found = next((last.removesuffix(e) for e in ("_contain_region", "_top_region") if last.endswith(e)), None)
-        drawer = last.removesuffix("_region") if last.endswith("_middle_region") else None
-        return Goal("inside", target, found or drawer) if found or drawer else None
+        place = found or (last.removesuffix("_region") if last.endswith("_middle_region") else None)
+        return Goal("inside", target, place) if place else None
     if atom.predicate == "on":
         return Goal("on", target, next((last.removesuffix(e) for e in _ON.values() if last.endswith(e)), last))
     return None
