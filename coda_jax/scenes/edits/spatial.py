@@ -25,7 +25,7 @@ _ENDS = 24  # of them, the hardest ones, are checked for room
 _ANGLES = 24
 
 
-def _on_table(top: Tabletop, name: str) -> None:
+def require_on_table(top: Tabletop, name: str) -> None:
     if (support := top.places[name].support) != "table":
         raise EditError(f"{name} stands on {support} and cannot be moved over the table: use a scene in which it stands on the table")
 
@@ -52,7 +52,7 @@ def approach_obstacle(request: Request) -> SceneSpec:
     """Move the obstacle into the way of a finger of the target's best grasp."""
     top, target = _fixed_target(request)
     obstacle = request.binding["obstacle"]
-    _on_table(top, obstacle)
+    require_on_table(top, obstacle)
     if not top.assets[target].grasps:
         raise EditError(f"{target} has no grasp whose way could be blocked: bind a graspable target")
     start = min(top.approach_gap(target), APPROACH_LENGTH_M)
@@ -154,7 +154,7 @@ def _points(table: Workspace) -> list[tuple[float, float]]:
 def _carry_target(request: Request, ends: list[tuple[float, float]], measure: Callable[[float, float], float], advice: str) -> SceneSpec:
     """Move the target on a straight line to the first end that leaves a fair task; the magnitude is a quantile of ``measure``."""
     top, target = _fixed_target(request)
-    _on_table(top, target)
+    require_on_table(top, target)
     x0, y0, _ = top.places[target].pos_m
     start = measure(x0, y0)
     for x1, y1 in ends[:_ENDS]:
@@ -246,18 +246,3 @@ def support_height(request: Request) -> SceneSpec:
     if room < RAISED_M / STEPS:
         raise EditError(f"{reference} stands {RAISED_M - room:.2f} m high already, at most {RAISED_M:g} m: use another verb")
     return follow(lambda share: raised(request.spec, reference, share * room), request.magnitude, "use another reference")
-
-
-def exchange(request: Request) -> SceneSpec:
-    """Exchange the places of the target and the bound free object: one option, whatever the magnitude."""
-    top, target = _fixed_target(request)
-    _on_table(top, target)
-    bound = request.binding["obstacle"]
-    others = [n for n in top.others(*top.task_objects) if top.places[n].support == "table" and not top.carried(n)]
-    if bound not in others or top.carried(target):
-        raise EditError(f"{bound} and {target} must stand on the table with nothing on them: bind another free object")
-    here, there = top.places[target].pos_m[:2], top.places[bound].pos_m[:2]
-    after = moved(request.spec, {target: there, bound: here})
-    if (reason := trouble(after)) is not None:
-        raise EditError(f"not enough room: {reason}: bind another free object, or use verb distance")
-    return after

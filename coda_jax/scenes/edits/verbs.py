@@ -29,7 +29,6 @@ def _verb(factor, name, needs, measure, rises, what, apply, discrete=False, of=(
 
 _TARGET, _BOTH = ("target",), ("target", "reference")
 _PARTS, _JOINT = ("put_inside", "stack_insert"), ("articulated",)
-_LIBERO = ("libero_object", "libero_goal", "libero_spatial")
 _VERBS = (
     _verb(
         "spatial",
@@ -67,17 +66,6 @@ _VERBS = (
         True,
     ),
     _verb("spatial", "clutter_reference", _BOTH, "crowd_reference", True, "the same round the reference", spatial.clutter_reference, True),
-    _verb(
-        "spatial",
-        "exchange",
-        ("target", "obstacle"),
-        "",
-        True,
-        "exchange of the places of two free objects",
-        spatial.exchange,
-        True,
-        of=_LIBERO,
-    ),
     _verb("spatial", "reach", _TARGET, "reach_margin_m", False, "distance from the edge of the reach, from now to 0 m", spatial.reach),
     _verb(
         "spatial",

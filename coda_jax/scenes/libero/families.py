@@ -13,6 +13,7 @@ from coda_jax.programs.expressions import Expr
 from coda_jax.scenes import catalogue as common
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.edits.verbs import VERBS
 from coda_jax.scenes.families import registry
 from coda_jax.scenes.families.base import Family
 from coda_jax.scenes.families.steps import Goal, Margin, Phases, Step
@@ -20,6 +21,7 @@ from coda_jax.scenes.layouts import Layout
 from coda_jax.scenes.libero import catalogue, held_out, suites, tasks
 from coda_jax.scenes.libero.bddl import Atom
 from coda_jax.scenes.libero.catalogue import CATEGORY
+from coda_jax.scenes.libero.exchange import EXCHANGE
 from coda_jax.scenes.libero.goals import to_atom, to_expression
 from coda_jax.scenes.libero.staging import ANY_GOAL
 from coda_jax.scenes.libero.things import ASSET_PREFIX, ASSETS, DRAWER
@@ -306,9 +308,10 @@ def _goal(atom: Atom) -> Goal | None:
     if last == FRONT:
         return Goal("in_front", target, "flat_stove_1")
     if atom.predicate == "in":
-        found = next((last.removesuffix(e) for e in ("_contain_region", "_top_region") if last.endswith(e)), None)
-        place = found or (last.removesuffix("_region") if last.endswith("_middle_region") else None)
-        return Goal("inside", target, place) if place else None
+        ending = next((e for e in ("_contain_region", "_top_region") if last.endswith(e)), None)
+        if ending is None and last.endswith("_middle_region"):
+            ending = "_region"
+        return None if ending is None else Goal("inside", target, last.removesuffix(ending))
     if atom.predicate == "on":
         return Goal("on", target, next((last.removesuffix(e) for e in _ON.values() if last.endswith(e)), last))
     return None
@@ -319,7 +322,7 @@ assert tuple(f.name for f in FAMILIES) == tasks.FAMILIES
 
 
 def add() -> None:
-    """Make the families and their things known in this process; twice changes nothing.
+    """Make the families, their things and their own verb known in this process; twice changes nothing.
 
     Raises:
       ValueError: something else has one of their names.
@@ -328,10 +331,12 @@ def add() -> None:
         common.register(asset)
     for family in FAMILIES:
         registry.register(family)
+    VERBS[EXCHANGE.name] = EXCHANGE
 
 
 def remove() -> None:
     """Forget them again."""
+    VERBS.pop(EXCHANGE.name, None)
     for family in FAMILIES:
         registry.unregister(family.name)
     for asset in catalogue.assets():

@@ -16,9 +16,12 @@ SEPARATOR = "|"
 
 
 def pairs(free: list[str], still: list[str], surface: str) -> Iterator[tuple[str, str]]:
-    """Names of the bodies of every sensor. free: roots of what moves. still: roots of fixtures and their parts on joints."""
+    """Names of the bodies of every sensor.
+
+    free: roots of what moves. still: roots of fixtures and their parts on joints. surface: "" where it is none of SURFACES.
+    """
     for i, a in enumerate(free):
-        for b in (*free[i + 1 :], *still, surface):
+        for b in (*free[i + 1 :], *still, *([surface] if surface else [])):
             yield a, b
     for finger in FINGERS:
         for b in (*free, *still):
