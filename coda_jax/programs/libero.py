@@ -80,26 +80,32 @@ def place(name: str, entities: Sequence[int]) -> int:
 
 
 def bank(view: WorldView, regions: Regions) -> Array:
-    """Every predicate for all its arguments, float32 [b, columns]; REGIONS regions must be there."""
-    origin, pos, half = (jnp.asarray(v, jnp.float32) for v in (regions.origin, regions.pos, regions.half))
-    rotation = jnp.asarray(regions.rotation, jnp.float32)
+    """Every predicate for all its arguments, float32 [b, columns]; REGIONS regions must be there.
+
+    Vectors are handled by component, each an array [b, o, r], as in ``helpers.bank``.
+    """
+
+    def parts(value: Array) -> list[Array]:
+        whole = jnp.asarray(value, jnp.float32)
+        return [whole[..., k] for k in range(3)]
+
+    origin, pos, half = parts(regions.origin), parts(regions.pos), parts(regions.half)
+    rotation = [parts(row) for row in jnp.moveaxis(jnp.asarray(regions.rotation, jnp.float32), 2, 0)]
     touches, contact = jnp.asarray(regions.touches, bool), jnp.asarray(view.contact, bool)[:, :, :TOKENS]
-    apart = origin[:, :, None] - origin[:, None]  # [b, a, b, 3]
-    near = apart[..., 0] ** 2 + apart[..., 1] ** 2 < NEAR_M**2
-    on_thing = contact & (apart[..., 2] >= 0) & near
-    offset = origin[:, :, None] - pos[:, None]  # [b, o, r, 3]
-    inside = jnp.einsum("brij,borj->bori", rotation, offset)
-    size = half[:, None]
-    within = (abs(inside[..., 0]) < size[..., 0]) & (abs(inside[..., 1]) < size[..., 1])
-    height = inside[..., 2] - size[..., 2]
-    on_region = touches & within & (height > -BELOW_M) & (height < ABOVE_M)
-    reach = abs(jnp.einsum("brij,brj->bri", rotation, half))[:, None]
-    low = reach + jnp.array([0.0, 0.0, SUNK_M], jnp.float32)
-    within_box = ((offset < reach) & (offset > -low)).all(-1)
-    joint, knob = jnp.asarray(regions.joint), jnp.asarray(view.articulation)
-    turns = jnp.asarray(view.articulation_range)[..., 1] > jnp.asarray(view.articulation_range)[..., 0]
-    values = (on_thing, on_region, within_box, joint < OPEN_M, joint > 0, turns & (knob >= ON_RAD), turns & (knob < 0))
-    return jnp.concatenate([jnp.reshape(v, (origin.shape[0], -1)).astype(jnp.float32) for v in values], 1)
+    apart = [p[:, :, None] - p[:, None] for p in origin]
+    on_thing = contact & (apart[2] >= 0) & (apart[0] ** 2 + apart[1] ** 2 < NEAR_M**2)
+    offset = [o[:, :, None] - p[:, None] for o, p in zip(origin, pos, strict=True)]
+    across, along, up = (sum(rotation[i][k][:, None] * offset[k] for k in range(3)) for i in range(3))
+    size = [h[:, None] for h in half]
+    on_region = touches & (abs(across) < size[0]) & (abs(along) < size[1]) & (up > size[2] - BELOW_M) & (up < size[2] + ABOVE_M)
+    in_box = jnp.ones(touches.shape, bool)
+    for i in range(3):
+        reach = abs(rotation[i][0] * half[0] + rotation[i][1] * half[1] + rotation[i][2] * half[2])[:, None]
+        in_box &= (offset[i] < reach) & (offset[i] > -reach - (SUNK_M if i == 2 else 0.0))
+    joint, knob, ends = jnp.asarray(regions.joint), jnp.asarray(view.articulation), jnp.asarray(view.articulation_range)
+    turns = ends[..., 1] > ends[..., 0]
+    values = (on_thing, on_region, in_box, joint < OPEN_M, joint > 0, turns & (knob >= ON_RAD), turns & (knob < 0))
+    return jnp.concatenate([jnp.reshape(jnp.asarray(v, jnp.float32), (touches.shape[0], -1)) for v in values], 1)
 
 
 def markdown_table() -> str:

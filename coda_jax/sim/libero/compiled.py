@@ -71,9 +71,9 @@ def offsets() -> tuple[int, ...]:
 @functools.cache
 def callback() -> Any:
     """The compiled callback. Raises RuntimeError, ImportError as ``offsets`` and numba do."""
-    import numba
-    from numba import carray, types
-    from numba.extending import intrinsic
+    import numba  # pyright: ignore[reportMissingImports]
+    from numba import carray, types  # pyright: ignore[reportMissingImports]
+    from numba.extending import intrinsic  # pyright: ignore[reportMissingImports]
 
     places = offsets()
     at_count, (at_qpos, at_qvel, at_ctrl, at_user, at_site, at_frame, at_anchor, at_axis, at_mass, at_bias) = places[0], places[1:]
@@ -101,7 +101,7 @@ def callback() -> Any:
     @numba.njit(inline="always")
     def field(data: Any, offset: int, size: int) -> Any:
         address = carray(data, (offset // 8 + 1,), np.int64)[offset // 8]
-        return carray(pointer(address), (size,), np.float64)
+        return carray(pointer(address), (size,), np.float64)  # pyright: ignore[reportCallIssue]
 
     @numba.njit
     def factor(a: Any, size: int) -> None:

@@ -141,10 +141,7 @@ class LiberoSimulator:
                 health[ids] |= self._advance(ids, chunk[ids, i])
                 step = view.control_step.copy()
                 step[ids] += 1
-                moved = np.zeros(b, bool)
-                moved[ids] = True
-                fresh = dataclasses.replace(self._read(step), pos0=view.pos0, quat0=view.quat0)
-                view = jax.tree.map(lambda n, o: np.where(moved.reshape(-1, *(1,) * (n.ndim - 1)), n, o), fresh, view)
+                view = _updated(view, self._read(step), ids)
                 values = self._values(batch, view)
             predicates.append(values)
             qpos.append(self._gathered("qpos").astype(np.float32))
@@ -229,7 +226,8 @@ class LiberoSimulator:
                 continue
             batch = group.worlds.batch
             before = batch.warning[places].copy()
-            group.worlds.step(given[members], places)
+            stopped = group.worlds.step(given[members], places)
+            flags[group.rows[stopped]] |= HEALTH_NAN
             raised = (batch.warning[places] > before).any(-1)
             flags[members] |= np.where(raised[:, _NAN_WARNINGS].any(1) | ~np.isfinite(batch.qpos[places]).all(1), HEALTH_NAN, 0)
             flags[members] |= np.where(raised[:, _FULL_WARNINGS].any(1), HEALTH_OVERFLOW, 0)
@@ -276,6 +274,12 @@ class LiberoSimulator:
             places, members = group.places(rows)
             if len(places):
                 group.worlds.place(np.stack([batch.models[r].start for r in members]), places)
+
+
+def _updated(view: WorldView, fresh: WorldView, rows: np.ndarray) -> WorldView:
+    """``view`` with ``rows`` of a fresh one, and the poses at its own reset; a world that stands still keeps what it showed."""
+    fresh = dataclasses.replace(fresh, pos0=view.pos0, quat0=view.quat0)
+    return jax.tree.map(lambda old, new: _with_rows(old, rows, new[rows]), view, fresh)
 
 
 def _tables(episodes: Iterable[Episode], scenes: Iterable[SceneModel]) -> expressions.Table:

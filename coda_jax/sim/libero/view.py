@@ -121,9 +121,8 @@ class Reader:
         w, at, rows = self._worlds, self._at, self._rows
         used = at["region"]
         of_table = at["parent"] == TOKENS
-        touches = np.where(
-            of_table[:, None], True, np.take_along_axis(contact, np.broadcast_to(at["parent"][:, None], (len(rows), TOKENS, REGIONS)), 2)
-        )
+        parents = np.broadcast_to(at["parent"][:, None], (len(rows), TOKENS, REGIONS))
+        touches = np.where(of_table[:, None], True, np.take_along_axis(contact, parents, 2))
         joint = np.where(at["region_joint"] >= 0, w.qpos[rows, at["region_joint"]], FAR)
         single = np.float32
         return Regions(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import mujoco
 import mujoco.batch
@@ -74,7 +74,7 @@ class Worlds:
         """[b, 3, 3] of the grip site."""
         return self._bound["site_xmat"][:, self._site].reshape(-1, 3, 3)
 
-    def place(self, states: Float[np.ndarray, "n s"], rows: Sequence[int] | None = None) -> None:
+    def place(self, states: Float[np.ndarray, "n s"], rows: Sequence[int] | np.ndarray | None = None) -> None:
         """Put worlds at states (rows of time, qpos, qvel), the controller as after a reset: its rotation goal is the home pose's."""
         ids = np.arange(len(self.tasks)) if rows is None else np.asarray(rows)
         nq = self.batch.qpos.shape[1]
@@ -91,44 +91,58 @@ class Worlds:
         """Derived fields of the present state."""
         self.batch.forward(rows, stage=mujoco.mjtStage.mjSTAGE_VEL)
 
-    def step(self, actions: Float[np.ndarray, "n 7"], rows: Sequence[int] | np.ndarray | None = None) -> None:
+    def step(self, actions: Float[np.ndarray, "n 7"], rows: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """One policy step of the given worlds: 25 physics steps under the controller.
 
         Args:
           actions: LIBERO's, entries beyond [-1, 1] are clipped; rotations about world axes; + closes the gripper, 0 holds it.
+
+        Returns:
+          The rows in which MuJoCo gave up; they keep a state from before.
         """
         ids = np.arange(len(self.tasks)) if rows is None else np.asarray(rows)
         users = self.batch.userdata
         users[ids, control.ACTION : control.ACTION + ARM] = actions
         first = users[ids, control.FRESH] == control.FIRST
         users[ids[~first], control.FRESH] = control.NEW
+        ran = []
         for group, left in ((ids[first], SUBSTEPS - 1), (ids[~first], SUBSTEPS)):
-            if len(group):
-                with self._without_sensors():
-                    if left < SUBSTEPS:
-                        self._first(group)
-                    self._advance(group, left - 1)
-                self._advance(group, 1)
+            with self._without_sensors():
+                group = self._advance(self._first(group) if left < SUBSTEPS else group, left - 1)
+            ran.append(self._advance(group, 1))
+        return np.setdiff1d(ids, np.concatenate(ran))
 
-    def _first(self, ids: np.ndarray) -> None:
-        """The first physics step after a reset."""
-        b, state = self.batch, self.batch.userdata[ids]
-        b.forward(ids, stage=_VELOCITY)
-        bias = self._bound["qfrc_bias"][ids, :ARM]
-        arm = control.first_torques(state, [_at_home(self.tasks[i]) for i in ids], bias)
-        b.ctrl[ids] = np.concatenate([arm, control.grip(state)], 1)
-        b.userdata[ids] = state
-        b.step(ids, nstep=1)
+    def _first(self, ids: np.ndarray) -> np.ndarray:
+        """The first physics step after a reset; the rows that took it."""
+        if len(ids := self._guarded(self.batch.forward, ids, stage=_VELOCITY)) == 0:
+            return ids
+        state = self.batch.userdata[ids]
+        arm = control.first_torques(state, [_at_home(self.tasks[i]) for i in ids], self._bound["qfrc_bias"][ids, :ARM])
+        self.batch.ctrl[ids] = np.concatenate([arm, control.grip(state)], 1)
+        self.batch.userdata[ids] = state
+        return self._guarded(self.batch.step, ids, nstep=1)
 
-    def _advance(self, ids: np.ndarray, substeps: int) -> None:
+    def _advance(self, ids: np.ndarray, substeps: int) -> np.ndarray:
+        """Physics steps under the controller; the rows that took them."""
         if self.callback:
             with compiled.installed():
-                self.batch.step(ids, nstep=substeps)
-            return
+                return self._guarded(self.batch.step, ids, nstep=substeps)
         for _ in range(substeps):
-            self.batch.forward(ids, stage=_VELOCITY)
-            self._command(ids)
-            self.batch.step(ids, nstep=1)
+            ids = self._guarded(self.batch.forward, ids, stage=_VELOCITY)
+            if len(ids):
+                self._command(ids)
+            ids = self._guarded(self.batch.step, ids, nstep=1)
+        return ids
+
+    @staticmethod
+    def _guarded(call: Callable[..., None], ids: np.ndarray, **arguments: int) -> np.ndarray:
+        """Call the batch for ``ids``; those in which MuJoCo raised no error."""
+        if len(ids):
+            try:
+                call(ids, **arguments)
+            except mujoco.batch.SimulationError as error:
+                return np.setdiff1d(ids, error.ids)
+        return ids
 
     def _command(self, ids: np.ndarray) -> None:
         """Torques and finger commands of the present moment, in numpy."""
