@@ -271,6 +271,8 @@ def main(arguments: list[str]) -> int:
     given = parsed(arguments)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")  # workers share the cores
+    if given.no_images:
+        os.environ["MUJOCO_GL"] = "glx"  # the only one for which robosuite loads no OpenGL when it is imported
     try:
         return run(given)
     except Exception as error:
