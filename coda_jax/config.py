@@ -26,7 +26,7 @@ NOT_BUILT = ("none", "learnability")  # strategies of the method that are still 
 STRATEGIES = ("sft", "domain_randomization", "uniform", "success_rate", "coda_no_memory", "coda")
 AGENTS = ("engine", "diagnoser", "potentials", "supervisor")
 SUITES = ("id", "instances", "layouts", "tasks", "categories")
-LIBERO_SUITES = ("standard", "pos", "task")
+LIBERO_SUITES = ("standard", "pos", "task", "standard_by_name", "pos_by_name", "task_by_name")
 T = TypeVar("T")
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.learning.policies.grounding import ROLES, filled_roles
 from coda_jax.learning.policies.pixels import PixelPolicy
-from coda_jax.loop import films, parts
+from coda_jax.loop import films, libero_records, parts
 from coda_jax.programs.training.program import AnyProgram
 from coda_jax.scenes import suites
 from coda_jax.scenes.catalogue import Catalogue
@@ -215,6 +215,9 @@ def run_suite(
             films.write_film(folder / film, result, catalogue, sim.bucket, parts.robot_of(config), config.sim.threads)
         records.append(_record(config, suite, result, film, moment))
     write_records(folder, records)
+    if settings.of_libero(config):
+        who = libero_records.fingerprint(params, guide.params if guide else ())
+        libero_records.write(folder, config, suite, moment, specs, records, who)
     measured = policy_fn.choices.means() if isinstance(policy_fn, Guided) else {}
     if isinstance(sim, Eyes):
         measured = {"frames": sim.frames - drawn[0], "rendering_s": round(sim.seconds - drawn[1], 2)}

@@ -1,102 +1,111 @@
-"""Tables of LIBERO records: ``python -m coda_jax.loop.libero_records RECORDS.jsonl [OTHER.jsonl]``, in markdown.
-
-One file: k/n with Wilson intervals. Two: what the second gives more, paired by episode; so also the official simulator beside the native
-one under the same scripted actions.
-"""
+"""Evaluation rollouts on LIBERO's own initial states in the record format of the official runner (docs/libero.md)."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Iterable, Sequence
+import hashlib
+import math
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from coda_jax.evaluation.libero.pairs import Pair, other_settings, pairs
-from coda_jax.evaluation.libero.records import Episode, read
-from coda_jax.evaluation.libero.totals import Total, kind_of, task_of, totals
+import jax
+import numpy as np
 
+from coda_jax import config as settings
+from coda_jax.evaluation.libero import records
+from coda_jax.evaluation.libero.records import Episode
+from coda_jax.evaluation.metrics import Moment
+from coda_jax.evaluation.records import EvalRecord
+from coda_jax.runtime import package_version
+from coda_jax.scenes.libero import package, states, tasks, things
+from coda_jax.scenes.libero.importing import model_of
+from coda_jax.scenes.libero.suites import BY_NAME, seed_of
+from coda_jax.scenes.spec import SceneSpec
+from coda_jax.types import HEALTH_NAN
 
-def table_of_totals(rows: Sequence[Total], what: str) -> str:
-    """Markdown: a line for each row."""
-    lines = [[what, "prompt", "k/n", "success (95 %)", "steps of a success", "solved by settling", "simulator errors"]]
-    for row in rows:
-        steps = "" if row.steps is None else f"{row.steps:.0f}"
-        rate = f"{100 * row.k / row.n:.0f} % {_range(row.interval.low, row.interval.high)}" if row.n else ""
-        lines.append([row.group, row.source, f"{row.k}/{row.n}", rate, steps, str(row.settled), str(row.errors)])
-    return _markdown(lines)
-
-
-def table_of_pairs(rows: Sequence[Pair]) -> str:
-    """Markdown: a line for each row."""
-    head = ["suite", "prompt", "first", "second", "second minus first, points (95 %)", "only first, only second", "p", "same steps"]
-    lines = [[*head, "end differs by", "simulator errors"]]
-    for row in rows:
-        d = row.difference if row.n else None
-        lines.append(
-            [
-                row.suite,
-                row.source,
-                f"{row.first}/{row.n}",
-                f"{row.second}/{row.n}",
-                "" if d is None else f"{100 * d.mean:+.0f} ({100 * d.low:+.0f} .. {100 * d.high:+.0f})",
-                f"{row.only_first}, {row.only_second}",
-                f"{row.p:.2g}",
-                f"{row.same_steps}/{row.n}",
-                "" if row.end_m is None else f"{row.end_m:.1e}",
-                str(row.errors),
-            ]
-        )
-    return _markdown(lines)
+FOLDER = "libero"
+_VERSIONS = ("coda_jax", "jax", "mujoco", "numpy", package.DISTRIBUTION)
 
 
-def described(path: Path, episodes: Sequence[Episode]) -> str:
-    """One line: which stack, policy and settings."""
-    e = episodes[0]
-    versions = ", ".join(f"{name} {version}" for name, version in e.versions.items())
-    return (
-        f"{path}: {len(episodes)} episodes, {e.stack} simulator, policy {e.policy[:12]} ({e.observes}), seed {e.seed}, {e.settle_steps} "
-        f"no-ops first, {e.replan_steps} actions a decision; {versions}"
+def file_of(suite: str, moment: Moment) -> str:
+    """Path of a suite's records, relative to the run folder."""
+    return f"{FOLDER}/{moment}_{suite}.jsonl"
+
+
+def fingerprint(*trees: Any) -> str:
+    """SHA-256 of everything in some trees of arrays."""
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves(trees):
+        if not jax.dtypes.issubdtype(getattr(leaf, "dtype", None), jax.dtypes.prng_key):
+            digest.update(np.asarray(leaf).tobytes())
+    return digest.hexdigest()
+
+
+def write(
+    folder: Path, config: settings.Config, suite: str, moment: Moment, specs: Sequence[SceneSpec], done: Sequence[EvalRecord], policy: str
+) -> Path | None:
+    """Write the records of a suite; None where its scenes are no initial states. Of a scene's rollouts the first counts.
+
+    Args:
+      done: every rollout, scene by scene. policy: its fingerprint.
+    """
+    by_id = {spec.scene_id: spec for spec in specs}
+    first = [(by_id[r.scene_id], r) for r in done if r.seed == 0]
+    episodes = [episode(config, suite, spec, r, policy) for spec, r in first if tasks.state_index(spec.spatial.layout) is not None]
+    if not episodes:
+        return None
+    path = folder / file_of(suite, moment)
+    path.unlink(missing_ok=True)
+    records.append(path, episodes)
+    return path
+
+
+def episode(config: settings.Config, suite: str, spec: SceneSpec, done: EvalRecord, policy: str) -> Episode:
+    """One rollout that began in an initial state of a suite."""
+    layout = spec.spatial.layout
+    task, number = tasks.task(layout), tasks.state_index(layout)
+    assert number is not None, "only initial states have a number"
+    state, said = states.read(task.init)[number], task.problem().language
+    alike = " ".join(said.lower().split()) == " ".join(task.prompt_from_name.lower().split())
+    source = "both" if alike else "filename" if suite.endswith(BY_NAME) else "bddl"
+    versions = {name: found for name in _VERSIONS if (found := package_version(name)) is not None}
+    return Episode(
+        format=records.FORMAT,
+        stack="native",
+        policy=policy,
+        observes=config.obs,
+        seed=config.seed,
+        settle_steps=tasks.SETTLE_STEPS,
+        replan_steps=config.evaluate.executed,
+        most_steps=0,
+        versions=versions,
+        suite=task.suite,
+        task=task.number,
+        name=task.name,
+        bddl_sha256=hashlib.sha256(task.bddl.read_bytes()).hexdigest(),
+        init_index=number,
+        init_sha256=hashlib.sha256(np.ascontiguousarray(state, "<f8").tobytes()).hexdigest(),
+        prompt=spec.task.instruction,
+        prompt_source=source,
+        step_limit=settings.horizon(config, spec.task.family),
+        fixture_seed=seed_of(layout) % 10**9,
+        fixtures=_fixtures(spec, task),
+        steps=done.steps,
+        decisions=math.ceil(done.steps / config.evaluate.executed),
+        solved_by_settling=done.success and not done.steps,
+        outcome="error" if done.health else "success" if done.success else "failure",
+        error=None if not done.health else "NaN in the state" if done.health & HEALTH_NAN else "too many contacts",
+        final_qpos=None,
+        wall_s=0.0,
     )
 
 
-def _range(low: float, high: float) -> str:
-    return f"({100 * low:.0f} .. {100 * high:.0f})"
-
-
-def _markdown(lines: Iterable[Sequence[str]]) -> str:
-    head, *rest = lines
-    return "\n".join("| " + " | ".join(cell.replace("|", "/") for cell in line) + " |" for line in (head, ["---"] * len(head), *rest))
-
-
-def main(arguments: list[str]) -> int:
-    """Run one command line; the exit code is returned."""
-    parser = argparse.ArgumentParser(prog="python -m coda_jax.loop.libero_records", description="Tables of LIBERO records, in markdown.")
-    parser.add_argument("records", type=Path, help="file of records")
-    parser.add_argument("other", type=Path, nargs="?", help="file of a second run on the same episodes, to be compared")
-    parser.add_argument("--tasks", action="store_true", help="also a line for each task")
-    given = parser.parse_args(arguments)
-    try:
-        first = read(given.records)
-        print(described(given.records, first))
-        if given.other is not None:
-            second = read(given.other)
-            print(described(given.other, second))
-            for line in other_settings(first, second):
-                print(f"The runs also differ in {line}.")
-            print("\n" + table_of_pairs(pairs(first, second)))
-            return 0
-        print("\n" + table_of_totals(totals(first), "suite"))
-        print("\n" + table_of_totals(totals(first, lambda e: kind_of(e.suite)), "perturbation"))
-        if given.tasks:
-            print("\n" + table_of_totals(totals(first, task_of), "task"))
-        for e in first:
-            if e.outcome == "error":
-                print(f"simulator error in {e.suite}, {e.name}@{e.init_index}: {e.error}")
-    except ValueError as error:  # InputError is one
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def _fixtures(spec: SceneSpec, task: tasks.Task) -> dict[str, tuple[float, ...]]:
+    """Position (m) and quaternion (wxyz) of every fixture's root, world frame."""
+    origin, found = things.ARENAS[task.problem().name].origin_m, {}
+    for thing in spec.attributes.objects:
+        model, place = model_of(thing.asset), spec.placement(thing.object)
+        if not model.free and model.category != things.DRAWER:
+            root, quat = things.root_of(model, place.pos_m, place.yaw_rad)
+            found[thing.object] = (*(float(a + b) for a, b in zip(root, origin, strict=True)), *quat)
+    return found

@@ -45,6 +45,7 @@ SEATS = {"plate": 0.006, "akita_black_bowl": 0.012, "glazed_rim_porcelain_rameki
 _DIRECTIONS = 12  # about a rim
 _OVER_TABLE_M = 0.004  # of the finger tips
 _PALM_PLAY_M = 0.004
+_END_M = 0.016  # from the end of what is long to the grip point at the least
 
 _BAR_X, _BAR_Y = -0.0028, -0.1016
 HANDLES = {
@@ -53,7 +54,8 @@ HANDLES = {
     "bottom_level": Handle((_BAR_X, _BAR_Y, 0.0411), 0.7),
 }
 WALL_TOP_M = {"top_level": 0.2157, "middle_level": 0.1460, "bottom_level": 0.0774}  # of a drawer's walls, from the cabinet's root
-DRAWER_Y_M = (-0.1093, 0.0944)  # from handle to back
+HANDLE_Y_M, HANDLE_HALF_M = -0.1093, 0.0444  # its outer face, and half its length
+DRAWER_Y_M = (-0.0779, -0.0648)  # outer and inner face of a drawer's front
 DRAWER_HALF_M = 0.1116
 BODY_Y_M = (-0.0783, 0.1117)  # of the cabinet without its drawers
 
@@ -76,4 +78,8 @@ def holds(model: Model) -> tuple[Hold, ...]:
     z = min(max(half[2] - PALM_M + _PALM_PLAY_M, TIP_M + _OVER_TABLE_M - half[2]), half[2])
     if abs(half[0] - half[1]) < 0.004:  # as wide both ways
         return (Hold((0.0, 0.0, z), math.pi / 2), Hold((0.0, 0.0, z), 0.0))
-    return (Hold((0.0, 0.0, z), math.pi / 2 if half[1] < half[0] else 0.0),)
+    along = max(half[0], half[1]) - _END_M
+    shifts = (0.0, along, -along) if along > _END_M else (0.0,)
+    if half[1] < half[0]:
+        return tuple(Hold((shift, 0.0, z), math.pi / 2) for shift in shifts)
+    return tuple(Hold((0.0, shift, z), 0.0) for shift in shifts)

@@ -72,7 +72,7 @@ class Known:
         if joint == self.models[thing].joint:
             return float(view.articulation[world, self.token[thing]])
         region = self.region[f"{thing}_{joint.removesuffix('_level')}_region"]
-        return float(view.regions.low[world, region])  # pyright: ignore[reportOptionalMemberAccess]
+        return float(view.regions.joint[world, region])  # pyright: ignore[reportOptionalMemberAccess]
 
     def boxes(self, view: WorldView, world: int) -> Mapping[str, list[Footprint]]:
         """Everything that stands in the way, as boxes by the thing."""
@@ -107,11 +107,13 @@ class Known:
         found = [place.box(x, (front + back) / 2, model.half_m[0], (back - front) / 2, 0.0, top)]
         for joint in model.joints:
             way = self.joint(view, world, name, joint)
-            (low, high), height = grips.DRAWER_Y_M, grips.WALL_TOP_M[joint]
+            (outer, inner), height = grips.DRAWER_Y_M, grips.WALL_TOP_M[joint]
             bottom = height - 2 * model.regions[joint.replace("_level", "_region")].half_m[2]
-            # Of an open drawer the part in front of the body: its front with the handle, and both sides.
-            found.append(place.box(x, low + way + 0.02, grips.DRAWER_HALF_M, 0.02, bottom, height))
-            middle, half = (low + way + front) / 2, (front - low - way) / 2
+            # Of a drawer the part in front of the body: handle, front and both sides.
+            handle, bar = (grips.HANDLE_Y_M + outer) / 2 + way, grips.HANDLES[joint].pos_m
+            found.append(place.box(bar[0], handle, grips.HANDLE_HALF_M, (outer - grips.HANDLE_Y_M) / 2, bar[2] - 0.0085, bar[2] + 0.0085))
+            found.append(place.box(x, (outer + inner) / 2 + way, grips.DRAWER_HALF_M, (inner - outer) / 2, bottom, height))
+            middle, half = (outer + way + front) / 2, max((front - outer - way) / 2, 0.0)
             for side in (-1, 1):
                 found.append(place.box(x + side * (grips.DRAWER_HALF_M - _WALL_M), middle, _WALL_M, half, bottom, height))
         return found

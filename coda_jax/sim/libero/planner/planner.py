@@ -18,7 +18,7 @@ from coda_jax.sim import control
 from coda_jax.sim.libero.planner import hand
 from coda_jax.sim.libero.planner.known import Known, highest_between
 from coda_jax.sim.libero.planner.plans import Plan, plan_of
-from coda_jax.sim.libero.planner.steps import Move, Put, Step, steps_of
+from coda_jax.sim.libero.planner.steps import Put, Step, steps_of
 from coda_jax.sim.plan import CLEARANCE_M, GAVE_UP, Moded, NoPlan
 from coda_jax.sim.planner import PlannerSettings, command
 from coda_jax.sim.state import rotation_matrices
@@ -32,16 +32,18 @@ _ALIGNED_M, _ALIGNED_RAD = 0.006, 0.08
 _FUNNEL = 4.0  # metres backwards per metre of error to the side
 _FUNNEL_RAD = 0.15  # of error in orientation, that keep the hand _UNTURNED_M away
 _UNTURNED_M = 0.05
+_BEHIND_M = 0.12  # where a tilted approach begins
 _GRASP_STEPS = (3, 14)  # policy steps the jaws get before the lift: at least, and without a touch of both fingers
 _RELEASE_STEPS = 4
 _RETREAT_STEPS = 14
 _RETREAT_M = 0.08
 _LOST_M = 0.04  # what was held is this far from where it should be
 _STUCK_STEPS = 20  # without progress
-_LONG_STEPS = 90  # in one mode
+_NEARER_M, _RADIUS_M = 0.004, 0.1  # what counts as progress; a turn counts as the way of a point so far away
 _PLACED_M = 0.012
 _REACH_M = 0.06  # of hand or load to the side of the way
 _LEAD_RAD = 0.35
+_PUSH_M, _PRESS_M = 0.02, 0.002  # ahead of and below the hand, while it pushes: slow enough for the fingers to stay on it
 _FREE_HEIGHT_M = 0.05
 _LEAST_TOLERANCE = 0.15
 _MOVING_TOLERANCE = 0.3
@@ -64,7 +66,7 @@ class LiberoPlanner(Moded):
         self._known: list[Known | None] = [None] * worlds
         self._steps: list[tuple[Step, ...]] = [()] * worlds
         self._number = np.zeros(worlds, np.int32)  # of the steps, how many are done
-        self._attempt, self._wait, self._since = (np.zeros(worlds, np.int32) for _ in range(3))
+        self._attempt, self._wait = np.zeros(worlds, np.int32), np.zeros(worlds, np.int32)
         self._period = np.ones(worlds, np.int32)
         self._asked = ByWorld(worlds)
         self._plan = Plan.empty(worlds)
@@ -103,8 +105,9 @@ class LiberoPlanner(Moded):
             return
         self._period[w] = max(int(self._period[w]), ways)
         self._plan.put(w, plan)
-        self.mode[w], self._wait[w], self._since[w] = APPROACH, 0, 0
-        self._travel(w, view, self._grip(view)[0][w], ())
+        self.mode[w], self._wait[w], self._best[w] = APPROACH, 0, np.inf
+        grip, rotation, _ = self._grip(view)
+        self._travel(w, view, grip[w] - rotation[w, :, 2] * _BEHIND_M * float(plan.tilted), ())
 
     def _travel(self, w: int, view: WorldView, to: np.ndarray, without: Sequence[str]) -> None:
         """Find the height that clears everything on the straight way to a point."""
@@ -133,7 +136,7 @@ class LiberoPlanner(Moded):
         """[b] of the joint that a world moves."""
         plan = self._plan
         own = np.asarray(view.articulation[self._rows, plan.token], float)
-        low = np.asarray(view.regions.low[self._rows, np.maximum(plan.joint_region, 0)], float)  # pyright: ignore[reportOptionalMemberAccess]
+        low = np.asarray(view.regions.joint[self._rows, np.maximum(plan.joint_region, 0)], float)  # pyright: ignore[reportOptionalMemberAccess]
         return np.where(plan.joint_region >= 0, low, own)
 
     def _grip(self, view: WorldView, ahead: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -157,7 +160,8 @@ class LiberoPlanner(Moded):
         plan = self._plan
         token = np.asarray(view.pos[self._rows, np.maximum(plan.goal_token, 0)], float)
         region = np.asarray(view.regions.pos[self._rows, np.maximum(plan.goal_region, 0)], float)  # pyright: ignore[reportOptionalMemberAccess]
-        return np.where((plan.goal_region >= 0)[:, None], region, token) + plan.offset
+        at = np.where((plan.goal_region >= 0)[:, None], region, np.where((plan.goal_token >= 0)[:, None], token, 0.0))
+        return at + plan.offset
 
     def _heights(self, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """[b] heights of the grip point: of the carrying hand, and at the end."""
@@ -194,7 +198,7 @@ class LiberoPlanner(Moded):
         height = np.where(mode == LOWER, down, carry)
         goal[m] = np.concatenate([over, height[:, None]], 1)[m]
         low = (mode == CARRY) & (ee[:, 2] < carry - 0.02)
-        slow = np.clip(1.0 - (carry - 0.02 - ee[:, 2]) / self._asked.rise_m, 0.0, 1.0)[:, None]
+        slow = np.clip(1.0 - (carry - 0.02 - ee[:, 2]) / (0.4 * self._asked.rise_m), 0.0, 1.0)[:, None]
         goal[low, :2] = (ee[:, :2] + slow * (over - ee[:, :2]))[low]
         wanted[m] = self._kept[m]
 
@@ -203,7 +207,9 @@ class LiberoPlanner(Moded):
         ahead, turned, _ = self._grip(view, np.clip(plan.aim - value, -step, step))
         goal[m], wanted[m] = ahead[m], turned[m]
         m = mode == PUSH
-        goal[m] = np.concatenate([ee[:, :2] + (place - obj)[:, :2], grip[:, 2:]], 1)[m]
+        way = place - obj
+        way *= np.minimum(1.0, _PUSH_M / np.maximum(np.linalg.norm(way[:, :2], axis=1), 1e-9))[:, None]
+        goal[m] = np.concatenate([ee[:, :2] + way[:, :2], grip[:, 2:] - _PRESS_M], 1)[m]
         wanted[m] = rotation[m]
 
         m = np.isin(mode, (RELEASE, RETREAT))
@@ -225,7 +231,7 @@ class LiberoPlanner(Moded):
         side = error - along[:, None] * forward
         far = np.linalg.norm(side, axis=1)
         hover = np.maximum(self._travel_z + hand.TIP_M, grip[:, 2] + 0.05) + self._asked.hover_m
-        depth = np.where(plan.tilted, 0.12, hover - grip[:, 2])
+        depth = np.where(plan.tilted, _BEHIND_M, hover - grip[:, 2])
         back = np.clip(_FUNNEL * self._asked.funnel * np.maximum(far - 0.005, 0.0), 0.0, depth)
         off = np.linalg.norm(control.rotation_error(rotation, turn), axis=1)
         back = np.where(off > _FUNNEL_RAD, np.maximum(back, np.minimum(depth, _UNTURNED_M)), back)
@@ -240,13 +246,13 @@ class LiberoPlanner(Moded):
     def _transitions(self, view, ee, turn, grip, rotation, value, obj, place) -> None:
         mode, wait, plan, rows = self.mode, self._wait, self._plan, self._rows
         wait += 1
-        self._since += 1
         fingers = np.asarray(view.finger_contact[rows, plan.token])
         both = fingers.all(1)
         opened = np.asarray(view.gripper_opening)
         off = np.linalg.norm(control.rotation_error(rotation, turn), axis=1)
         near = np.linalg.norm(grip - ee, axis=1)
 
+        self._progress(mode == APPROACH, near + _RADIUS_M * off, _NEARER_M)
         ready = (mode == APPROACH) & (near < _ALIGNED_M + np.where(plan.pushes, 0.006, 0.0)) & (off < _ALIGNED_RAD)
         self._enter(ready & ~plan.pushes, GRASP)
         self._enter(ready & plan.pushes, PUSH)
@@ -270,6 +276,7 @@ class LiberoPlanner(Moded):
         self._retry(lost, "it slipped out of the jaws", view)
         over = np.linalg.norm(place[:, :2] + self._held[:, :2] - ee[:, :2], axis=1)
         carry, final = self._heights(place)
+        self._progress((mode == CARRY) & ~caught, over + np.maximum(carry - ee[:, 2], 0.0), _NEARER_M)
         self._enter((mode == CARRY) & ~caught & (over < 0.03) & (ee[:, 2] > carry - 0.03), LOWER, np.inf)
         lowering = (mode == LOWER) & (wait > 0)
         self._progress(lowering, ee[:, 2] - final, 0.003)
@@ -300,10 +307,10 @@ class LiberoPlanner(Moded):
         for w in np.flatnonzero(back & (away > 0.6 * _RETREAT_M) & (self._number + 1 < [len(s) for s in self._steps])):
             self._begin(int(w), int(self._number[w]) + 1, view)
         self._retry((mode == RETREAT) & back & (wait > _RETREAT_STEPS), "it is not where it was to be", view)
-        self._retry(np.isin(mode, (APPROACH, CARRY)) & (self._since > _LONG_STEPS), "the way is blocked", view)
+        self._retry(np.isin(mode, (APPROACH, CARRY)) & (wait > _STUCK_STEPS), "the way is blocked", view)
 
     def _enter(self, worlds: np.ndarray, mode: int, best: float | None = None) -> None:
-        self.mode[worlds], self._wait[worlds], self._since[worlds] = mode, 0, 0
+        self.mode[worlds], self._wait[worlds] = mode, 0
         if best is not None:
             self._best[worlds] = best
 

@@ -13,10 +13,9 @@ from coda_jax.sim.libero.planner.steps import Move, Put, Step
 from coda_jax.sim.plan import NoPlan, upright_yaw
 from coda_jax.types import WorldView
 
-_LEAST_ROOM_M = 0.004  # of the open hand to everything
+_LEAST_ROOM_M = 0.002  # of the open hand to everything
 _ENOUGH_ROOM_M = 0.012
 _PRESS_M = 0.006  # of the finger tips into what is pushed
-_UPRIGHT_YAW_RAD = 1.9  # the last joint turns the hand at least so far to both sides
 
 
 @dataclasses.dataclass
@@ -117,6 +116,7 @@ def _picked(known: Known, step: Put, view: WorldView, world: int, passed: int) -
         free = hand.room(pos[0] + c * x - s * y, pos[1] + s * x + c * y, pos[2] + z, closing, others)
         ranked.append((-round(min(free, _ENOUGH_ROOM_M), 3), round(abs(closing - neutral), 3), i, hold))
     ranked.sort(key=lambda r: r[:3])
+    ranked = [r for r in ranked if -r[0] >= _LEAST_ROOM_M] or ranked
     hold = ranked[passed % len(ranked)][3]
     plan.grip, plan.yaw, plan.follows = np.array(hold.pos_m), np.float64(hold.closing_rad), np.bool_(not spins)
     return plan, len(ranked)

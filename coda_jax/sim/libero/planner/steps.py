@@ -9,15 +9,17 @@ import numpy as np
 
 from coda_jax.programs.expressions import shown
 from coda_jax.scenes.libero.goals import to_atom
+from coda_jax.scenes.placement import REACH_X_M, REACH_Y_M, Footprint, gap
 from coda_jax.sim.libero.planner import grips
 from coda_jax.sim.libero.planner.known import Known
 from coda_jax.sim.plan import NoPlan
 from coda_jax.types import TABLE, WorldView
 
 OPEN_AIM_M, CLOSED_AIM_M = -0.156, 0.009  # of a drawer's joint, whose limits are -0.16 and 0.01
-INSIDE_AIM_M = -0.145  # that a thing may be put inside
-ENOUGH_M = -0.13  # a drawer open so far is left as it is
+INSIDE_AIM_M = -0.135  # that a thing may be put inside and the drawer is in the way of as little as can be
+ENOUGH_M = -0.125  # a drawer open so far is left as it is
 KNOB_ON_RAD, KNOB_OFF_RAD = 0.8, -0.005
+_BESIDE_DRAWER_M, _BESIDE_M = 0.02, 0.012  # of what is put aside from where the drawer opens, and from other things
 _ALONG_RACK_M = 0.05  # of the bottle's foot up the rack's slope, from its lip
 
 
@@ -25,8 +27,8 @@ _ALONG_RACK_M = 0.05  # of the bottle's foot up the rack's slope, from its lip
 class Put:
     """Pick a thing and put it down.
 
-    target: its token. touch: entity that it touches when it is down. token, region: what its place goes along with, -1 for none. offset_m:
-    of its box's centre from that when it is down. rim_m: height over that of the walls it is put between, which the palm stays above; None
+    target: its token. touch: entity that it touches when it is down. token, region: what its place goes along with, -1 for none, both for
+    a place on the table. offset_m: of its box's centre from that when it is down. rim_m: height over that of the walls it is put between, which the palm stays above; None
     without walls. push: it is pushed there, not picked.
     """
 
@@ -103,14 +105,49 @@ def _put(known: Known, view: WorldView, world: int, target: str, where: str) -> 
     if model.free:
         return (Put(token, reference, -1, index, (0.0, 0.0, up), model.centre_m[2] + model.half_m[2] - region.pos_m[2]),)
     if region.joint:
-        put = Put(token, reference, -1, index, (0.0, 0.0, up), grips.WALL_TOP_M[region.joint] - region.pos_m[2])
-        if known.joint(view, world, thing, region.joint) < ENOUGH_M:
+        way = known.joint(view, world, thing, region.joint)
+        ready = way < ENOUGH_M
+        gap = (grips.DRAWER_Y_M[1] + (way if ready else INSIDE_AIM_M) + grips.BODY_Y_M[0]) / 2  # the middle of what is open
+        x, y, _ = known.fixed(thing).at(0.0, gap - region.pos_m[1] - (way if ready else INSIDE_AIM_M), 0.0) - known.fixed(thing).at(0.0, 0.0, 0.0)
+        put = Put(token, reference, -1, index, (float(x), float(y), up), grips.WALL_TOP_M[region.joint] - region.pos_m[2])
+        if ready:
             return (put,)
-        return (_move(known, thing, region.joint, INSIDE_AIM_M), put)
+        under = _under_drawer(known, thing, region.joint)
+        spot = _aside(known, view, world, target, under)
+        first = () if spot is None else (Put(token, TABLE, -1, -1, (*spot, half)),)
+        return (*first, _move(known, thing, region.joint, INSIDE_AIM_M), put)
     if model.category == "wine_rack":
         x, y, z = _slope(known, thing) * _ALONG_RACK_M
         return (Put(token, reference, -1, index, (float(x), float(y), float(z) + half)),)
     return (Put(token, reference, -1, index, (0.0, 0.0, up)),)
+
+
+def _under_drawer(known: Known, thing: str, joint: str) -> Footprint:
+    """What an open drawer stands over."""
+    x, front, back = known.models[thing].centre_m[0], grips.HANDLE_Y_M + INSIDE_AIM_M, grips.BODY_Y_M[0]
+    return known.fixed(thing).box(x, (front + back) / 2, grips.DRAWER_HALF_M, (back - front) / 2, 0.0, grips.WALL_TOP_M[joint])
+
+
+def _aside(known: Known, view: WorldView, world: int, name: str, drawer: Footprint) -> tuple[float, float] | None:
+    """The nearest free place on the table for a thing that stands so near to where a drawer opens that the hand could not pick it up;
+    None where it stands well."""
+    token = known.token[name]
+    x, y, _ = (float(v) for v in view.pos[world, token])
+    hx, hy, _ = (float(v) for v in view.half_extent[world, token])
+    boxes = [box for other, found in known.boxes(view, world).items() if other != name for box in found]
+
+    def free(px: float, py: float) -> bool:
+        own = Footprint(px, py, hx, hy, 0.0)
+        return gap(own, drawer) >= _BESIDE_DRAWER_M and all(gap(own, box) >= _BESIDE_M for box in boxes)
+
+    if gap(Footprint(x, y, hx, hy, 0.0), drawer) >= _BESIDE_DRAWER_M:
+        return None
+    for ring in range(1, 16):
+        for turn in np.arange(0.0, 2 * math.pi, math.pi / 8):
+            px, py = x + 0.02 * ring * math.cos(turn), y + 0.02 * ring * math.sin(turn)
+            if REACH_X_M[0] <= px <= REACH_X_M[1] and abs(py) <= REACH_Y_M[1] and free(px, py):
+                return px, py
+    raise NoPlan(f"{name} stands where the drawer opens and there is no free place beside: move it 0.15 m away")
 
 
 def _slope(known: Known, rack: str) -> np.ndarray:
