@@ -146,21 +146,19 @@ class Arena:
     def _privileged(self, episode: Episode) -> dict[str, Any]:
         sim, inner = self.env.sim, self.env.env
         site = sim.model.site_name2id(inner.robots[0].gripper.important_sites["grip_site"])
-        base = sim.model.body_name2id(inner.robots[0].robot_model.root_body)
+        hand = sim.model.body_name2id("robot0_right_hand")
         return {
             "scene": f"{episode.suite}/{episode.name}@{episode.init_index}",
             "qpos": np.array(sim.data.qpos),
             "qvel": np.array(sim.data.qvel),
             "fixtures": {name: np.array(pose) for name, pose in self.fixtures().items()},
             "objects": {name: self._object(inner.obj_body_id[name]) for name in inner.objects_dict},
-            "grip": np.concatenate([sim.data.site_xpos[site], sim.data.site_xmat[site].reshape(-1)]),
-            "base": np.array(sim.data.body_xpos[base]),
+            "grip": np.concatenate([sim.data.site_xpos[site], sim.data.body_xquat[hand]]),
         }
 
     def _object(self, body: int) -> np.ndarray:
-        """[13]: position (m), quaternion (wxyz), velocity (m/s) and angular velocity (rad/s) of an object's root, world frame."""
-        data, name = self.env.sim.data, self.env.sim.model.body_id2name(body)
-        return np.concatenate([data.body_xpos[body], data.body_xquat[body], data.get_body_xvelp(name), data.get_body_xvelr(name)])
+        """[7]: position (m) and quaternion (wxyz) of an object's root, world frame."""
+        return np.concatenate([self.env.sim.data.body_xpos[body], self.env.sim.data.body_xquat[body]])
 
 
 def run(arena: Arena, episode: Episode, policy: Policy, settings: Settings) -> dict[str, Any]:

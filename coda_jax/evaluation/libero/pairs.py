@@ -92,7 +92,8 @@ def other_settings(first: Iterable[Episode], second: Iterable[Episode]) -> list[
 def _pair(suite: str, source: str, matched: list[tuple[Episode, Episode]]) -> Pair:
     for a, b in matched:
         for name in ("bddl_sha256", "init_sha256", "prompt"):
-            if getattr(a, name) != getattr(b, name):
+            values = [" ".join(getattr(e, name).lower().split()) for e in (a, b)]  # task files are read with and without their capitals
+            if values[0] != values[1]:
                 raise ValueError(f"{suite}, {a.name}@{a.init_index} has another {name} in the second run: these are not the same episodes")
     sound = [(a, b) for a, b in matched if "error" not in (a.outcome, b.outcome)]
     won = [(a.outcome == "success", b.outcome == "success") for a, b in sound]

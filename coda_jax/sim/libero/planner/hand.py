@@ -39,8 +39,6 @@ def room(x: float, y: float, z: float, yaw: float, others: Iterable[Footprint]) 
     """Smallest gap of the open hand, pointing down with its grip point at (x, y, z), to other things, m; negative where it overlaps one."""
     c, s = math.cos(yaw), math.sin(yaw)
     middle = OPEN_M + FINGER_M / 2
-    parts = [
-        Footprint(x + k * c * middle, y + k * s * middle, FINGER_M / 2 + _PLAY_M, FINGER_HALF_M, yaw, z - TIP_M) for k in (1, -1)
-    ]
+    parts = [Footprint(x + k * c * middle, y + k * s * middle, FINGER_M / 2 + _PLAY_M, FINGER_HALF_M, yaw, z - TIP_M) for k in (1, -1)]
     parts.append(Footprint(x, y, *PALM_HALF_M, yaw, z + PALM_M))
     return min((gap(part, other) for other in others for part in parts if other.top > part.bottom), default=math.inf)

@@ -108,7 +108,9 @@ def _put(known: Known, view: WorldView, world: int, target: str, where: str) -> 
         way = known.joint(view, world, thing, region.joint)
         ready = way < ENOUGH_M
         gap = (grips.DRAWER_Y_M[1] + (way if ready else INSIDE_AIM_M) + grips.BODY_Y_M[0]) / 2  # the middle of what is open
-        x, y, _ = known.fixed(thing).at(0.0, gap - region.pos_m[1] - (way if ready else INSIDE_AIM_M), 0.0) - known.fixed(thing).at(0.0, 0.0, 0.0)
+        x, y, _ = known.fixed(thing).at(0.0, gap - region.pos_m[1] - (way if ready else INSIDE_AIM_M), 0.0) - known.fixed(thing).at(
+            0.0, 0.0, 0.0
+        )
         put = Put(token, reference, -1, index, (float(x), float(y), up), grips.WALL_TOP_M[region.joint] - region.pos_m[2])
         if ready:
             return (put,)
@@ -154,5 +156,3 @@ def _slope(known: Known, rack: str) -> np.ndarray:
     """Unit vector up the rack's shelf."""
     way = known.fixed(rack).at(0.0, math.cos(grips.RACK_SLOPE_RAD), math.sin(grips.RACK_SLOPE_RAD))
     return way - np.array(known.fixed(rack).pos_m)
-
-
