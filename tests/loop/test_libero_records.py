@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ def registered():
     families.remove()
 
 
-def record(suite, scene_id, success, steps, moment="after", seed=0, health=0, split="test"):
+def record(suite, scene_id, success, steps, moment: Any = "after", seed=0, health=0, split="test"):
     return EvalRecord(FAMILY, suite, split, moment, scene_id, seed, success, steps, None if success else "grasp", "words", health)
 
 
