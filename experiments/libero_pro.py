@@ -38,7 +38,7 @@ _SMOKE = {
     "potential": {"gate_demos": 2},
     "control": {"modes": 1, "scenes": 2, "most_scenes": 2, "rollouts": 1},
     "schedule": {"window": 20, "most_updates": 20},
-    "evaluate": {"split": "validation", "scenes": 2, "films": 1},
+    "evaluate": {"split": "validation", "suites": ("standard", "pos", "task", "task_by_name"), "scenes": 2, "films": 1},
 }
 
 

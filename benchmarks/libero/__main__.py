@@ -47,7 +47,7 @@ def _predicates() -> Iterator[tuple[dict[str, Any], str]]:
         predicates.compare(suite, number, share, 0, tally)
         print(f"{suite} {number}: {tally.episodes} episodes, {tally.unequal} of {tally.checks} unequal", file=sys.stderr, flush=True)
     print("\n".join(tally.wrong), file=sys.stderr)
-    fields = {k: v for k, v in dataclasses.asdict(tally).items() if k != "wrong"}
+    fields = {f.name: getattr(tally, f.name) for f in dataclasses.fields(tally) if f.name != "wrong"}
     kinds = ", ".join(f"{k} {tally.kinds[k]} ({tally.changed[k]})" for k in sorted(tally.held))
     said = f"unequal of {tally.checks:,} in {tally.steps:,} steps; episodes in which they held, and changes: {kinds}"
     yield {"name": "predicates", "value": tally.unequal, "unit": "checks", "worlds": 1} | fields, said

@@ -6,6 +6,7 @@ import collections
 import dataclasses
 from collections.abc import Iterable, Iterator
 
+import jax
 import mujoco
 import numpy as np
 
@@ -57,13 +58,15 @@ class Native:
         self.reader = Reader(self.worlds, [self.layout], np.ones((1, TOKENS)))
         exprs = [to_expression(a) for a in judged]
         size = expressions.MAX_PREDICATES
-        self._tables = [expressions.stack([expressions.encode(exprs[i : i + size], self.layout.index)]) for i in range(0, len(exprs), size)]
+        groups = [exprs[i : i + size] for i in range(0, len(exprs), size)]
+        self._table = expressions.stack([expressions.encode(g, self.layout.index) for g in groups])  # as many worlds, all with one view
         self._count = len(exprs)
 
     def holds(self) -> np.ndarray:
         """[atoms] bool of the present moment."""
         view = self.reader.read(np.zeros(1, np.int32))
-        return np.concatenate([np.asarray(expressions.evaluate(t, view))[0] for t in self._tables])[: self._count] > 0.5
+        repeated = jax.tree.map(lambda leaf: np.repeat(leaf, len(self._table.rows), 0), view)
+        return np.asarray(expressions.evaluate(self._table, repeated)).reshape(-1)[: self._count] > 0.5
 
 
 def kind(atom: Atom, found: Layout) -> str:

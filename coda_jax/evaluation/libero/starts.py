@@ -27,6 +27,7 @@ SETTLE_STEPS = 40  # policy steps, 2 s
 SUNK_M, SLID_M, FALLEN_RAD, RESTLESS_M_S = 0.01, 0.03, 0.35, 0.02
 NUDGE = 0.01  # m or rad
 ROOT = "_main"
+WORKSPACE_X_M = {"libero_study_tabletop_manipulation": -0.2}  # middle of a workspace in the world, where it is not 0
 
 
 class Goal:
@@ -106,7 +107,7 @@ def _worlds(task: TaskModel, count: int) -> Worlds:
 
 def placed_fixtures(task: TaskModel, problem: Problem) -> mujoco.MjModel:
     """The task's model with every fixture in the middle of its region: states do not say where fixtures stand."""
-    model = copy.copy(task.model)
+    model, middle = copy.copy(task.model), WORKSPACE_X_M.get(problem.name, 0.0)
     kinds = {t.name for t in problem.fixtures}
     for atom in problem.init:
         name = atom.names[0]
@@ -118,7 +119,7 @@ def placed_fixtures(task: TaskModel, problem: Problem) -> mujoco.MjModel:
         x0, y0, x1, y1 = region.ranges[0]
         yaw = sum(region.yaw_rad) / 2
         body = model.body(name + ROOT)
-        body.pos = ((x0 + x1) / 2, (y0 + y1) / 2, body.pos[2])
+        body.pos = (middle + (x0 + x1) / 2, (y0 + y1) / 2, body.pos[2])
         body.quat = (math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2))
     return model
 

@@ -22,6 +22,7 @@ from coda_jax.runtime import InputError, cache_home
 from coda_jax.scenes.libero import package, tasks
 from coda_jax.scenes.libero.bddl import Problem
 from coda_jax.sim.libero.control import ARM, FINGERS, TORQUE_LIMITS_NM
+from coda_jax.sim.quiet import quiet
 
 FORMAT = 1  # of the kept files
 BUILD_S = 300.0  # for one official environment
@@ -114,6 +115,7 @@ def load(task: tasks.Task) -> TaskModel:
 
 @functools.lru_cache(maxsize=256)
 def _load(task: tasks.Task, digest: str, problem: Problem) -> TaskModel:
+    quiet()
     home, content = _kept(folder() / f"{digest}.xz", task)
     model = mujoco.MjModel.from_binary_path("task.mjb", {"task.mjb": content})
     _expect(model, task)

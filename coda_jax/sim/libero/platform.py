@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import colorsys
 import copy
 import dataclasses
 import functools
-import zlib
 from collections.abc import Sequence
 
 import mujoco
@@ -15,10 +15,11 @@ from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.libero import tasks
 from coda_jax.scenes.libero.importing import model_of
+from coda_jax.scenes.libero.things import ASSETS
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import planners
 from coda_jax.sim.bucket import Bucket
-from coda_jax.sim.cameras import FILMED, FRONT, WRIST
+from coda_jax.sim.cameras import WRIST, Camera
 from coda_jax.sim.checks.record import ValiditySettings
 from coda_jax.sim.compile import SceneError
 from coda_jax.sim.libero import layout, models, scene_model, sensors, validity
@@ -33,7 +34,14 @@ from coda_jax.sim.validity import Report
 from coda_jax.types import ENTITIES, TOKENS
 
 BASE, HAND = "robot0_base", "robot0_right_hand"  # bodies that cameras are mounted on: the base's frame is that of our scenes
-_PALETTE = ((0.82, 0.14, 0.13), (0.16, 0.6, 0.24), (0.14, 0.33, 0.8), (0.93, 0.8, 0.16), (0.94, 0.5, 0.1), (0.5, 0.22, 0.66))
+# The cabinet hides what is behind it from the other side.
+FRONT = Camera((1.32, 0.46, 0.84), (0.52, 0.0, 0.04), (0.0, 0.0, 1.0), 42.0, body=BASE)
+FILMED = (
+    Camera((1.24, 0.52, 0.66), (0.52, 0.0, 0.05), (0.0, 0.0, 1.0), 40.0, body=BASE),
+    Camera((1.24, -0.52, 0.66), (0.52, 0.0, 0.05), (0.0, 0.0, 1.0), 40.0, body=BASE),
+)
+_GOLDEN = (5**0.5 - 1) / 2
+_ROBOT, _SURFACE = (0.93, 0.93, 0.95), (0.72, 0.62, 0.52)
 _COLOURS = {
     "akita_black_bowl": (0.12, 0.12, 0.12),
     "plate": (0.9, 0.9, 0.92),
@@ -48,7 +56,7 @@ _COLOURS = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Drawn:
-    """A scene to draw: its model with every thing in a colour of its own, for visual shapes are not kept."""
+    """A scene to draw: its model with every thing in a colour of its own, for only the shapes that collide are kept."""
 
     model: mujoco.MjModel
     qpos: np.ndarray
@@ -81,20 +89,17 @@ def planner_of(catalogue: Catalogue, worlds: int, settings: PlannerSettings) -> 
     return LiberoPlanner(catalogue, worlds, settings, regions_of)
 
 
-def _colour(asset: str) -> tuple[float, float, float]:
+def _colour(asset: str) -> tuple[float, ...]:
+    """One of its own for every category."""
     category = model_of(asset).category
-    return _COLOURS.get(category) or _PALETTE[zlib.crc32(category.encode()) % len(_PALETTE)]
+    return _COLOURS.get(category) or colorsys.hsv_to_rgb(list(ASSETS).index(asset) * _GOLDEN % 1.0, 0.75, 0.85)
 
 
 class LiberoPlatform:
     """Platform Protocol."""
 
     timestep_s, control_hz = 0.05 / SUBSTEPS, 20
-    cameras = Cameras(
-        dataclasses.replace(FRONT, body=BASE),
-        dataclasses.replace(WRIST, body=HAND),
-        tuple(dataclasses.replace(camera, body=BASE) for camera in FILMED),
-    )
+    cameras = Cameras(FRONT, dataclasses.replace(WRIST, body=HAND), FILMED)
 
     def token_index(self, spec: SceneSpec, catalogue: Catalogue) -> dict[str, int]:
         return index_of(spec)
@@ -124,8 +129,9 @@ class LiberoPlatform:
         colours = {layout.root_name(o.object): _colour(o.asset) for o in reversed(spec.attributes.objects)}
         for geom in range(model.ngeom):
             root = model.body(model.body_rootid[model.geom_bodyid[geom]]).name
-            if root.endswith(sensors.ROOT) and root in colours:
-                model.geom_rgba[geom] = (*colours[root], 1.0)
+            colour = colours.get(root) or (_SURFACE if root in sensors.SURFACES else _ROBOT)
+            if model.geom_rgba[geom, 3] > 0:
+                model.geom_rgba[geom] = (*colour, 1.0)
         return Drawn(model, scene.start[1 : 1 + model.nq])
 
     def check(self, specs: Sequence[SceneSpec], catalogue: Catalogue, settings: ValiditySettings) -> list[Report]:

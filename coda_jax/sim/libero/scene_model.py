@@ -43,9 +43,7 @@ def build(spec: SceneSpec) -> SceneModel:
     found = layout.of(task)
     expected = tuple(n for n, i in found.index.items() if i < TOKENS)
     if spec.object_ids != expected:
-        raise InputError(
-            f"a scene of {task.key} has {', '.join(expected)}, not {', '.join(spec.object_ids)}: take its objects in this order"
-        )
+        raise InputError(f"a scene of {task.key} has {', '.join(expected)}, not {', '.join(spec.object_ids)}: keep objects and order")
     scale = np.ones(TOKENS)
     scale[: len(expected)] = [o.scale for o in spec.attributes.objects]
     model = _model(spec, task, found)

@@ -109,3 +109,17 @@ def test_known_starts_of_the_package():
     assert physics(falls, falls.problem(), states.read(falls.init)).fallen == 2
     wrong = physics(falls, falls.problem(), states.read(falls.init)[:, :-1])
     assert wrong.tried == 0 and "numbers" in wrong.error
+
+
+@pytest.mark.libero
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "key", ["libero_goal/turn_on_the_stove", "libero_10/STUDY_SCENE1_pick_up_the_book_and_place_it_in_the_back_compartment_of_the_caddy"]
+)
+def test_fixtures_are_put_where_the_official_environment_draws_them(key):
+    task = tasks.task(key)
+    own = starts.models.load(task)
+    placed = starts.placed_fixtures(own, task.problem())
+    moved = np.abs(placed.body_pos - own.model.body_pos).max(1)
+    assert 0 < moved.max() <= 0.0101  # both draw within a centimetre
+    assert (np.abs((placed.body_quat * own.model.body_quat).sum(1)) > 0.9999).all()

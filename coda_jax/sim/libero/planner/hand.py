@@ -18,6 +18,10 @@ FINGER_HALF_M = 0.0105  # half its width
 PALM_HALF_M = (0.104, 0.032)
 NEUTRAL_RAD = math.pi / 2  # yaw along which the jaws close at the start
 _PLAY_M = 0.003
+_SHOULDER_M = 0.345  # above the table
+_WRIST_M = (0.21, 0.088)  # from the grip point to the wrist: back along the approach, and inwards
+_REACH_M = 0.655  # of the wrist from the shoulder, within which the controller still has force to spare; stretched it is 0.719
+_MOST_TILT_RAD = 0.6
 
 
 def rotation(closing: Float[np.ndarray, "b 3"], approach: Float[np.ndarray, "b 3"]) -> Float[np.ndarray, "b 3 3"]:
@@ -30,6 +34,17 @@ def level(yaw: Float[np.ndarray, " b"]) -> Float[np.ndarray, "b 3"]:
     return np.stack([np.cos(yaw), np.sin(yaw), np.zeros_like(yaw)], -1)
 
 
+def reaching(x: float, y: float, z: float) -> np.ndarray:
+    """[3] approach at a grip point: straight down, or as far outwards as the arm needs to reach it unstretched."""
+    radius = math.hypot(x, y)
+    back, inwards = _WRIST_M
+    for tilt in np.arange(0.0, _MOST_TILT_RAD, 0.05):
+        c, s = math.cos(tilt), math.sin(tilt)
+        if math.hypot(radius - back * s - inwards * c, z + back * c - inwards * s - _SHOULDER_M) <= _REACH_M:
+            break
+    return np.array([x / radius * s, y / radius * s, -c])
+
+
 def nearest(yaw: np.ndarray, around: np.ndarray) -> np.ndarray:
     """``yaw`` shifted by a multiple of pi (the jaws are symmetric) to lie nearest to ``around``."""
     return yaw - np.pi * np.round((yaw - around) / np.pi)
@@ -37,8 +52,6 @@ def nearest(yaw: np.ndarray, around: np.ndarray) -> np.ndarray:
 
 def room(x: float, y: float, z: float, yaw: float, others: Iterable[Footprint]) -> float:
     """Smallest gap of the open hand, pointing down with its grip point at (x, y, z), to other things, m; negative where it overlaps one."""
-    c, s = math.cos(yaw), math.sin(yaw)
-    middle = OPEN_M + FINGER_M / 2
-    parts = [Footprint(x + k * c * middle, y + k * s * middle, FINGER_M / 2 + _PLAY_M, FINGER_HALF_M, yaw, z - TIP_M) for k in (1, -1)]
-    parts.append(Footprint(x, y, *PALM_HALF_M, yaw, z + PALM_M))
+    jaws = Footprint(x, y, OPEN_M + FINGER_M + _PLAY_M, FINGER_HALF_M, yaw, z - TIP_M)  # all that the fingers sweep
+    parts = (jaws, Footprint(x, y, *PALM_HALF_M, yaw, z + PALM_M))
     return min((gap(part, other) for other in others for part in parts if other.top > part.bottom), default=math.inf)

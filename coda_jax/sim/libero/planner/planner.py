@@ -32,6 +32,7 @@ _ALIGNED_M, _ALIGNED_RAD = 0.006, 0.08
 _FUNNEL = 4.0  # metres backwards per metre of error to the side
 _FUNNEL_RAD = 0.15  # of error in orientation, that keep the hand _UNTURNED_M away
 _UNTURNED_M = 0.05
+_AWAY_M = 0.06  # sideways; farther away the hand flies over everything
 _BEHIND_M = 0.12  # where a tilted approach begins
 _GRASP_STEPS = (3, 14)  # policy steps the jaws get before the lift: at least, and without a touch of both fingers
 _RELEASE_STEPS = 4
@@ -143,15 +144,15 @@ class LiberoPlanner(Moded):
         """Where to hold now: grip points [b, 3], orientations [b, 3, 3], joint values [b]; of joints that are ``ahead`` of now."""
         plan, rows = self._plan, self._rows
         matrix = rotation_matrices(np.asarray(view.quat[rows, plan.target], float))
-        yaw = np.where(plan.follows, np.arctan2(matrix[:, 1, 0], matrix[:, 0, 0]), 0.0)
-        c, s = np.cos(yaw), np.sin(yaw)
-        x, y, z = plan.grip.T
-        thing = np.asarray(view.pos[rows, plan.target], float) + np.stack([c * x - s * y, s * x + c * y, z], 1)
+        thing = np.asarray(view.pos[rows, plan.target], float) + (matrix @ plan.grip[:, :, None])[..., 0]
+        closing = (matrix @ hand.level(plan.yaw)[:, :, None])[..., 0]
+        yaw = hand.nearest(np.arctan2(closing[:, 1], closing[:, 0]), plan.neutral)
         value = self._value(view)
         joint = plan.grip + plan.axis * (value + ahead)[:, None]
-        turned = hand.nearest(plan.yaw + yaw, plan.neutral)
-        turned = np.where(plan.turns, plan.yaw + value + ahead, turned)
-        down = hand.rotation(hand.level(turned), np.broadcast_to([0.0, 0.0, -1.0], (len(rows), 3)))
+        yaw = np.where(plan.turns, plan.yaw + value + ahead, np.where(plan.pushes, plan.neutral, yaw))
+        closing = hand.level(yaw)
+        closing -= (closing * plan.approach).sum(1, keepdims=True) * plan.approach
+        down = hand.rotation(closing / np.linalg.norm(closing, axis=1, keepdims=True), plan.approach)
         rotation = np.where(plan.tilted[:, None, None], plan.rotation, down)
         return np.where(plan.moves[:, None], joint, thing), rotation, value
 
@@ -163,12 +164,12 @@ class LiberoPlanner(Moded):
         at = np.where((plan.goal_region >= 0)[:, None], region, np.where((plan.goal_token >= 0)[:, None], token, 0.0))
         return at + plan.offset
 
-    def _heights(self, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """[b] heights of the grip point: of the carrying hand, and at the end."""
+    def _heights(self, goal: np.ndarray, above: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """[b] heights of the grip point, which is ``above`` [b] the load's centre: of the carrying hand, and at the end."""
         plan = self._plan
         rim = goal[:, 2] - plan.offset[:, 2] + plan.rim + 0.006 - hand.PALM_M
-        final = np.maximum(goal[:, 2] + self._held[:, 2] + self._asked.drop_m, np.where(np.isfinite(plan.rim), rim, -np.inf))
-        carry = np.maximum(self._travel_z + plan.under + self._held[:, 2], final + 0.03) + self._asked.lift_m
+        final = np.maximum(goal[:, 2] + above + self._asked.drop_m, np.where(np.isfinite(plan.rim), rim, -np.inf))
+        carry = np.maximum(self._travel_z + plan.under + above, final + 0.03) + self._asked.lift_m
         return carry, final
 
     def act(self, view: WorldView) -> np.ndarray:
@@ -191,8 +192,9 @@ class LiberoPlanner(Moded):
         goal[m], wanted[m] = grip[m], rotation[m]
 
         m = (mode == CARRY) | (mode == LOWER)
-        over = place[:, :2] + self._held[:, :2]
-        carry, final = self._heights(place)
+        held = ee - obj  # as it is now: what slips a little is still carried over everything
+        over = place[:, :2] + held[:, :2]
+        carry, final = self._heights(place, held[:, 2])
         error = np.linalg.norm(over - ee[:, :2], axis=1)
         down = np.clip(final + _FUNNEL * self._asked.funnel * np.maximum(error - 0.008, 0.0), final, carry)
         height = np.where(mode == LOWER, down, carry)
@@ -236,11 +238,12 @@ class LiberoPlanner(Moded):
         off = np.linalg.norm(control.rotation_error(rotation, turn), axis=1)
         back = np.where(off > _FUNNEL_RAD, np.maximum(back, np.minimum(depth, _UNTURNED_M)), back)
         goal = grip - forward * back[:, None]
-        low = along < back - 0.015
-        sideways = 0.3 * self._asked.rise_m / 0.05
-        goal = np.where(low[:, None], goal - (1 - sideways[:, None]) * side, goal)
-        away = plan.tilted & (np.linalg.norm((goal - ee)[:, :2], axis=1) > 0.05)
+        away = np.linalg.norm((goal - ee)[:, :2], axis=1) > _AWAY_M
         goal[away, 2] = np.maximum(goal[:, 2], hover)[away]
+        behind = np.where(away, goal[:, 2] - ee[:, 2], back - along)
+        aside = np.where(away[:, None], (goal - ee) * (1.0, 1.0, 0.0), side)
+        slow = np.clip(1.0 - (behind - 0.01) / (0.6 * self._asked.rise_m), 0.0, 1.0)  # up or back first, then to the side
+        goal -= (1.0 - slow)[:, None] * aside
         return goal
 
     def _transitions(self, view, ee, turn, grip, rotation, value, obj, place) -> None:
@@ -274,8 +277,8 @@ class LiberoPlanner(Moded):
         holding = np.isin(mode, (CARRY, LOWER)) & ~caught
         lost = holding & ((np.linalg.norm(ee - obj - self._held, axis=1) > _LOST_M) | (~both & (opened < 0.002)))
         self._retry(lost, "it slipped out of the jaws", view)
-        over = np.linalg.norm(place[:, :2] + self._held[:, :2] - ee[:, :2], axis=1)
-        carry, final = self._heights(place)
+        over = np.linalg.norm((place - obj)[:, :2], axis=1)
+        carry, final = self._heights(place, ee[:, 2] - obj[:, 2])
         self._progress((mode == CARRY) & ~caught, over + np.maximum(carry - ee[:, 2], 0.0), _NEARER_M)
         self._enter((mode == CARRY) & ~caught & (over < 0.03) & (ee[:, 2] > carry - 0.03), LOWER, np.inf)
         lowering = (mode == LOWER) & (wait > 0)

@@ -10,11 +10,12 @@ import numpy as np
 from coda_jax.sim.libero.planner import grips, hand
 from coda_jax.sim.libero.planner.known import Known
 from coda_jax.sim.libero.planner.steps import Move, Put, Step
-from coda_jax.sim.plan import NoPlan, upright_yaw
+from coda_jax.sim.state import rotation_matrices
 from coda_jax.types import WorldView
 
 _LEAST_ROOM_M = 0.002  # of the open hand to everything
 _ENOUGH_ROOM_M = 0.012
+_LEAN_M = 0.03  # the palm's end may be so much nearer to a thing that leans
 _PRESS_M = 0.006  # of the finger tips into what is pushed
 
 
@@ -23,8 +24,8 @@ class Plan:
     """Of one world, or with [b] in front of every field of many.
 
     target: token of what is picked or pushed. token: that the fingers are felt on. grip: of what is picked, the grip point from the centre
-    of its box; of a joint, in the base frame at joint value 0. follows: the grip turns with the thing's yaw. yaw: of the closing jaws, of a
-    knob at value 0. neutral: yaw nearest to which the jaws close. under: half of the target's height. moves: it is a joint; axis: per unit
+    of its box; of a joint, in the base frame at joint value 0. yaw: of the closing jaws in the thing's frame, of a
+    knob in the base frame at value 0. neutral: yaw nearest to which the jaws close. approach: [3] of the fingers. under: half of the target's height. moves: it is a joint; axis: per unit
     of it; turns: a knob's; tilted: with this rotation; aim, near: where it is to be, and how near; joint_region: the region that it moves.
     goal_token, goal_region, offset, touch, rim: see steps.Put; rim is -inf without. pushes: what is pushed.
     """
@@ -32,9 +33,9 @@ class Plan:
     target: np.ndarray
     token: np.ndarray
     grip: np.ndarray
-    follows: np.ndarray
     yaw: np.ndarray
     neutral: np.ndarray
+    approach: np.ndarray
     under: np.ndarray
     moves: np.ndarray
     axis: np.ndarray
@@ -57,7 +58,7 @@ class Plan:
         number, no, zero, three = np.int32(0), np.bool_(False), np.float64(0.0), np.zeros(3)
         none = np.int32(-1)
         return Plan(
-            number, number, three, no, zero, zero, zero, no, three, no, no, np.eye(3), zero, zero, none, none, none, three, number,
+            number, number, three, zero, zero, np.array([0.0, 0.0, -1.0]), zero, no, three, no, no, np.eye(3), zero, zero, none, none, none, three, number,
             np.float64(-np.inf), no,
         )  # fmt: skip
 
@@ -101,24 +102,24 @@ def _picked(known: Known, step: Put, view: WorldView, world: int, passed: int) -
     plan.rim = np.float64(-np.inf if step.rim_m is None else step.rim_m)
     if step.push:
         seat = grips.SEATS.get(model.category, 2 * half[2]) - half[2]
-        plan.pushes, plan.yaw = np.bool_(True), np.float64(neutral)
+        plan.pushes = np.bool_(True)
         plan.grip = np.array([0.0, 0.0, seat + hand.TIP_M - _PRESS_M])
         return plan, 1
-    yaw, _ = upright_yaw(view.quat[world, step.target])
-    spins = model.category in grips.RIMS or model.category in grips.NECKS
-    turned = 0.0 if spins else yaw
+    turned = rotation_matrices(np.asarray(view.quat[world, step.target], float)[None])[0]
     others = [box for other, boxes in known.boxes(view, world).items() if other != name for box in boxes]
-    c, s = math.cos(turned), math.sin(turned)
     ranked = []
     for i, hold in enumerate(grips.holds(model)):
-        x, y, z = hold.pos_m
-        closing = float(hand.nearest(np.array(hold.closing_rad + turned), np.array(neutral)))
-        free = hand.room(pos[0] + c * x - s * y, pos[1] + s * x + c * y, pos[2] + z, closing, others)
-        ranked.append((-round(min(free, _ENOUGH_ROOM_M), 3), round(abs(closing - neutral), 3), i, hold))
+        point = pos + turned @ np.array(hold.pos_m)
+        closing = turned @ (math.cos(hold.closing_rad), math.sin(hold.closing_rad), 0.0)
+        yaw = float(hand.nearest(np.arctan2(closing[1], closing[0]), np.array(neutral)))
+        approach = hand.reaching(*point)
+        tilt = math.acos(-approach[2])
+        free = min(hand.room(*point, yaw, others), _LEAN_M - hand.PALM_HALF_M[0] * abs(closing[2]))
+        ranked.append((-round(min(free, _ENOUGH_ROOM_M), 3), round(abs(yaw - neutral) + 2 * tilt, 3), i, hold, approach))
     ranked.sort(key=lambda r: r[:3])
     ranked = [r for r in ranked if -r[0] >= _LEAST_ROOM_M] or ranked
-    hold = ranked[passed % len(ranked)][3]
-    plan.grip, plan.yaw, plan.follows = np.array(hold.pos_m), np.float64(hold.closing_rad), np.bool_(not spins)
+    _, _, _, hold, plan.approach = ranked[passed % len(ranked)]
+    plan.grip, plan.yaw = np.array(hold.pos_m), np.float64(hold.closing_rad)
     return plan, len(ranked)
 
 
@@ -146,5 +147,3 @@ def _drawer(known: Known, step: Move) -> Plan:
     plan.aim, plan.near = np.float64(step.aim), np.float64(0.006)
     return plan
 
-
-__all__ = ["NoPlan", "Plan", "plan_of"]

@@ -19,7 +19,9 @@ OPEN_AIM_M, CLOSED_AIM_M = -0.156, 0.009  # of a drawer's joint, whose limits ar
 INSIDE_AIM_M = -0.135  # that a thing may be put inside and the drawer is in the way of as little as can be
 ENOUGH_M = -0.125  # a drawer open so far is left as it is
 KNOB_ON_RAD, KNOB_OFF_RAD = 0.8, -0.005
-_BESIDE_DRAWER_M, _BESIDE_M = 0.02, 0.012  # of what is put aside from where the drawer opens, and from other things
+_BESIDE_DRAWER_M = 0.02  # of what is put aside from where the drawer opens
+_BESIDE_M = (0.012, 0.004)  # of it from other things: with the first where there is room
+_NEAREST_X_M = 0.4  # to the robot, that a hand pointing down reaches the table well
 _ALONG_RACK_M = 0.05  # of the bottle's foot up the rack's slope, from its lip
 
 
@@ -108,9 +110,7 @@ def _put(known: Known, view: WorldView, world: int, target: str, where: str) -> 
         way = known.joint(view, world, thing, region.joint)
         ready = way < ENOUGH_M
         gap = (grips.DRAWER_Y_M[1] + (way if ready else INSIDE_AIM_M) + grips.BODY_Y_M[0]) / 2  # the middle of what is open
-        x, y, _ = known.fixed(thing).at(0.0, gap - region.pos_m[1] - (way if ready else INSIDE_AIM_M), 0.0) - known.fixed(thing).at(
-            0.0, 0.0, 0.0
-        )
+        x, y, _ = known.fixed(thing).at(0.0, gap - region.pos_m[1] - (way if ready else INSIDE_AIM_M), 0.0) - known.fixed(thing).at(0.0, 0.0, 0.0)
         put = Put(token, reference, -1, index, (float(x), float(y), up), grips.WALL_TOP_M[region.joint] - region.pos_m[2])
         if ready:
             return (put,)
@@ -138,17 +138,19 @@ def _aside(known: Known, view: WorldView, world: int, name: str, drawer: Footpri
     hx, hy, _ = (float(v) for v in view.half_extent[world, token])
     boxes = [box for other, found in known.boxes(view, world).items() if other != name for box in found]
 
-    def free(px: float, py: float) -> bool:
+    def free(px: float, py: float, room: float) -> bool:
         own = Footprint(px, py, hx, hy, 0.0)
-        return gap(own, drawer) >= _BESIDE_DRAWER_M and all(gap(own, box) >= _BESIDE_M for box in boxes)
+        return gap(own, drawer) >= _BESIDE_DRAWER_M and all(gap(own, box) >= room for box in boxes)
 
     if gap(Footprint(x, y, hx, hy, 0.0), drawer) >= _BESIDE_DRAWER_M:
         return None
-    for ring in range(1, 16):
-        for turn in np.arange(0.0, 2 * math.pi, math.pi / 8):
-            px, py = x + 0.02 * ring * math.cos(turn), y + 0.02 * ring * math.sin(turn)
-            if REACH_X_M[0] <= px <= REACH_X_M[1] and abs(py) <= REACH_Y_M[1] and free(px, py):
-                return px, py
+    turns = np.arange(0.0, 2 * math.pi, math.pi / 16)
+    spots = [(x + 0.01 * ring * math.cos(t), y + 0.01 * ring * math.sin(t)) for ring in range(2, 26) for t in turns]
+    spots = [(px, py) for px, py in spots if _NEAREST_X_M <= px <= REACH_X_M[1] and abs(py) <= REACH_Y_M[1]]
+    for room in _BESIDE_M:
+        found = next(((px, py) for px, py in spots if free(px, py, room)), None)
+        if found is not None:
+            return found
     raise NoPlan(f"{name} stands where the drawer opens and there is no free place beside: move it 0.15 m away")
 
 
@@ -156,3 +158,5 @@ def _slope(known: Known, rack: str) -> np.ndarray:
     """Unit vector up the rack's shelf."""
     way = known.fixed(rack).at(0.0, math.cos(grips.RACK_SLOPE_RAD), math.sin(grips.RACK_SLOPE_RAD))
     return way - np.array(known.fixed(rack).pos_m)
+
+
