@@ -1,5 +1,5 @@
-"""LIBERO-Pro: one policy for the thirty source tasks of LIBERO (object, goal, spatial), rounds of co-evolution on edited scenes of them, and
-the suites with exchanged places and with other tasks before and after.
+"""LIBERO-Pro: one policy for the thirty source tasks of LIBERO (object, goal, spatial), rounds of co-evolution on edited scenes of them,
+and before and after the suites with exchanged places, with other tasks, and as they are.
 
 bash launch/local.sh --config=experiments/libero_pro.py
 bash launch/local.sh --config=experiments/libero_pro.py:smoke      (every stage in three minutes; its figures mean nothing)
@@ -52,6 +52,7 @@ def get_config(variant: str = "") -> settings.Config:
             "sim": {"worlds": 60},
             "demos": {"count": 600, "wave": 120},
             "rounds": {"count": 3, "bases": 60},
+            "experience": {"rows": 131_072},
             # ten initial states of each task: a hundred of each suite of each family
             "evaluate": {"split": "test", "suites": settings.LIBERO_SUITES, "scenes": 100},
         }

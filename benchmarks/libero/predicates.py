@@ -55,7 +55,7 @@ class Native:
 
     def __init__(self, task: TaskModel, judged: list[Atom]):
         self.worlds, self.layout = Worlds([task], threads=1), layout.of(task)
-        self.reader = Reader(self.worlds, [self.layout], np.ones((1, TOKENS)))
+        self.reader = Reader([(self.worlds, np.arange(1))], [self.layout], np.ones((1, TOKENS)))
         exprs = [to_expression(a) for a in judged]
         size = expressions.MAX_PREDICATES
         groups = [exprs[i : i + size] for i in range(0, len(exprs), size)]

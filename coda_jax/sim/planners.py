@@ -8,8 +8,10 @@ from typing import Protocol
 import numpy as np
 
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.libero.tasks import FAMILIES
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.joint_planner import JointPlanner
+from coda_jax.sim.libero.planner.planner import LiberoPlanner
 from coda_jax.sim.planner import PlannerSettings, ScriptedPlanner
 from coda_jax.sim.supervision.parameters import PlanParameters
 from coda_jax.types import ACTION_DIM, WorldView
@@ -52,7 +54,7 @@ class Planner(Protocol):
 
 
 Maker = Callable[[Catalogue, int, PlannerSettings], Planner]
-_MAKERS: dict[str, Maker] = {"articulated": JointPlanner}
+_MAKERS: dict[str, Maker] = {"articulated": JointPlanner, **dict.fromkeys(FAMILIES, LiberoPlanner)}
 
 
 def register(family: str, maker: Maker) -> None:

@@ -1,4 +1,4 @@
-"""LIBERO as a platform: worlds of any of its tasks mixed, 20 Hz, its own predicates, the planner that certifies its scenes."""
+"""LIBERO as a platform: worlds of any of its tasks mixed, 20 Hz, its own predicates (who plans in them: sim/planners.py)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from coda_jax.scenes.libero import tasks
 from coda_jax.scenes.libero.importing import model_of
 from coda_jax.scenes.libero.things import ASSETS
 from coda_jax.scenes.spec import SceneSpec
-from coda_jax.sim import planners
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.cameras import WRIST, Camera
 from coda_jax.sim.checks.record import ValiditySettings
@@ -25,13 +24,11 @@ from coda_jax.sim.compile import SceneError
 from coda_jax.sim.libero import layout, models, scene_model, sensors, validity
 from coda_jax.sim.libero.control import SUBSTEPS
 from coda_jax.sim.libero.inspector import LiberoInspector
-from coda_jax.sim.libero.planner.planner import LiberoPlanner
 from coda_jax.sim.libero.simulator import BUCKET, LiberoSimulator
-from coda_jax.sim.planner import PlannerSettings
 from coda_jax.sim.platforms import Cameras
 from coda_jax.sim.robot import Robot
 from coda_jax.sim.validity import Report
-from coda_jax.types import ENTITIES, TOKENS
+from coda_jax.types import TOKENS
 
 BASE, HAND = "robot0_base", "robot0_right_hand"  # bodies that cameras are mounted on: the base's frame is that of our scenes
 # The cabinet hides what is behind it from the other side.
@@ -77,16 +74,6 @@ def index_of(spec: SceneSpec) -> dict[str, int]:
         return _index(spec.spatial.layout.partition("@")[0])
     except InputError as error:
         raise SceneError(str(error)) from error
-
-
-def regions_of(spec: SceneSpec) -> list[str]:
-    """Names of a scene's regions, in the order of ``WorldView.regions``."""
-    return [name for name, place in index_of(spec).items() if place >= ENTITIES]
-
-
-def planner_of(catalogue: Catalogue, worlds: int, settings: PlannerSettings) -> LiberoPlanner:
-    """The planner of all three families."""
-    return LiberoPlanner(catalogue, worlds, settings, regions_of)
 
 
 def _colour(asset: str) -> tuple[float, ...]:
@@ -141,6 +128,4 @@ class LiberoPlatform:
         return LiberoInspector()
 
 
-for _family in tasks.FAMILIES:
-    planners.register(_family, planner_of)
 PLATFORM = LiberoPlatform()

@@ -37,10 +37,12 @@ def _with_rows(leaf: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.nda
 
 
 class _Group:
-    """The worlds of one structure: which world stands in which place of a batch, which has room for more."""
+    """The worlds of one structure: a batch, and which world stands in which place of it."""
 
     def __init__(self, scenes: Mapping[int, SceneModel], threads: int, callback: bool | None):
         self.rows = np.array(sorted(scenes), np.int64)
+        self._place = np.full(max(scenes) + 1, -1)  # of a world number in the batch
+        self._place[self.rows] = np.arange(len(self.rows))
         self.scenes = [scenes[r] for r in self.rows]
         self.worlds = Worlds([s.task for s in self.scenes], threads, callback)
         self.fit(scenes)
@@ -52,12 +54,12 @@ class _Group:
         """Take up the scenes of the same rows."""
         self.scenes = [scenes[r] for r in self.rows]
         self.worlds.set_tasks([s.task for s in self.scenes], [s.model for s in self.scenes])
-        self.reader = Reader(self.worlds, [s.layout for s in self.scenes], np.stack([s.scale for s in self.scenes]))
 
     def places(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Places in the batch of those of ``rows`` (world numbers) that are here, and these rows."""
-        here = np.isin(self.rows, rows)
-        return np.flatnonzero(here), self.rows[here]
+        places = self._place[rows[rows < len(self._place)]]
+        places = np.sort(places[places >= 0])
+        return places, self.rows[places]
 
 
 class LiberoSimulator:
@@ -75,6 +77,7 @@ class LiberoSimulator:
         self.physics_steps = 0  # counted over the life of the simulator, worlds times substeps
         self._threads, self._callback = threads, callback
         self._groups: list[_Group] = []
+        self._reader: Reader | None = None
         self._loaded: tuple[SceneModel, ...] = ()
         self._scenes: OrderedDict[str, SceneModel] = OrderedDict()
         self._settled: OrderedDict[str, tuple[dict[str, np.ndarray], WorldView, int]] = OrderedDict()
@@ -195,6 +198,7 @@ class LiberoSimulator:
             else:
                 group = _Group(members, self._threads, self._callback)
             self._groups.append(group)
+        self._reader = Reader([(g.worlds, g.rows) for g in self._groups], [s.layout for s in scenes], np.stack([s.scale for s in scenes]))
         self._loaded = scenes
 
     def _gathered(self, name: str) -> np.ndarray:
@@ -235,11 +239,8 @@ class LiberoSimulator:
         return flags[ids]
 
     def _read(self, control_step: np.ndarray) -> WorldView:
-        views = [g.reader.read(control_step[g.rows]) for g in self._groups]
-        if len(views) == 1 and len(self._groups[0].rows) == self.worlds:
-            return views[0]
-        order = np.argsort(np.concatenate([g.rows for g in self._groups]))
-        return jax.tree.map(lambda *leaves: np.concatenate(leaves)[order], *views)
+        assert self._reader is not None, "compile and reset come first"
+        return self._reader.read(control_step)
 
     def _place(self, batch: SceneBatch, state: SimState, rows: np.ndarray) -> SimState:
         """Put ``rows`` at their scenes' starts, settled; the others keep what they have."""

@@ -29,110 +29,161 @@ def multiplied(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class _Raw:
+    """What batches hold of all worlds, world frame: poses of the tokens' root bodies, velocities of free ones, joints, contacts, sites."""
+
+    body_pos: np.ndarray  # [b, o, 3]
+    body_quat: np.ndarray  # [b, o, 4]
+    drift: np.ndarray  # [b, o, 3] velocity of a free body's origin
+    spin: np.ndarray  # [b, o, 3] in the body's frame
+    joint: np.ndarray  # [b, o]
+    joint_speed: np.ndarray  # [b, o]
+    finger_contact: np.ndarray  # [b, o, 2]
+    contact: np.ndarray  # [b, o, o + 1]
+    site_pos: np.ndarray  # [b, r, 3]
+    site_rotation: np.ndarray  # [b, r, 9]
+    region_joint: np.ndarray  # [b, r]
+    grip_pos: np.ndarray  # [b, 3]
+    hand_quat: np.ndarray  # [b, 4]
+    opening: np.ndarray  # [b]
+
+
+class _Gatherer:
+    """Takes the numbers of one batch's worlds out of its arrays; numpy's calls cost more than the numbers, so the rest is done for all."""
+
+    def __init__(self, worlds: Worlds, layouts: Sequence[Layout]):
+        self._worlds, self._rows = worlds, np.arange(len(layouts))[:, None]
+        self._hand = worlds.models[0].body(HAND).id
+
+        def stacked(name: str) -> np.ndarray:
+            return np.stack([getattr(x, name) for x in layouts])
+
+        self._body, self._site, self._joint, self._joint_v = (stacked(n) for n in ("body", "site", "joint", "joint_v"))
+        self._velocity = stacked("free_v")[:, :, None] + np.arange(6)
+        self._region_joint = stacked("region_joint")
+        first = layouts[0]  # worlds of one structure have the same things, hence the same sensors
+        self._fingers, self._pairs = first.fingers, first.pairs
+
+    def gather(self) -> _Raw:
+        w, rows = self._worlds, self._rows
+        velocity = w.qvel[rows[:, :, None], self._velocity]
+        found = w.sensordata > 0
+        finger_contact = np.zeros((len(rows), TOKENS, 2), bool)
+        contact = np.zeros((len(rows), TOKENS, TOKENS + 1), bool)
+        place, token, side = self._fingers.T
+        finger_contact[:, token, side] = found[:, place]
+        place, first, second = self._pairs.T
+        contact[:, first, second] = found[:, place]
+        return _Raw(
+            body_pos=w.xpos[rows, self._body],
+            body_quat=w.xquat[rows, self._body],
+            drift=velocity[..., :3],
+            spin=velocity[..., 3:],
+            joint=w.qpos[rows, self._joint],
+            joint_speed=w.qvel[rows, self._joint_v],
+            finger_contact=finger_contact,
+            contact=contact,
+            site_pos=w.site_xpos[rows, self._site],
+            site_rotation=w.site_xmat[rows, self._site],
+            region_joint=w.qpos[rows, self._region_joint],
+            grip_pos=w.grip_pos,
+            hand_quat=w.xquat[:, self._hand],
+            opening=w.qpos[:, ARM] - w.qpos[:, ARM + 1],
+        )
+
+
 class Reader:
-    """Reads the views of worlds of one structure; holds what stays while their scenes stay.
+    """Reads the views of worlds in several batches; holds what stays while their scenes stay.
 
     Args:
-      layouts: one per world. scales: [b, o] of the things.
+      groups: every batch with the numbers of its worlds, in its order. layouts: one per world. scales: [b, o] of the things.
     """
 
-    def __init__(self, worlds: Worlds, layouts: Sequence[Layout], scales: np.ndarray):
-        self._worlds, n = worlds, len(layouts)
-        stacked = {f.name: np.stack([getattr(x, f.name) for x in layouts]) for f in dataclasses.fields(Layout) if f.name not in _UNSTACKED}
-        self._at = stacked
-        self._rows = np.arange(n)[:, None]
-        self._base = np.stack([t.base for t in worlds.tasks])
-        self._hand = worlds.models[0].body(HAND).id
-        scales = scales[:, :, None]
-        self._centre, self._half = np.zeros((n, TOKENS, 3)), np.zeros((n, TOKENS, 3))
-        self._cavity_pos, self._cavity_half = np.zeros((n, TOKENS, 3)), np.zeros((n, TOKENS, 3))
+    def __init__(self, groups: Sequence[tuple[Worlds, np.ndarray]], layouts: Sequence[Layout], scales: np.ndarray):
+        n = len(layouts)
+        self._gatherers = [_Gatherer(worlds, [layouts[r] for r in rows]) for worlds, rows in groups]
+        self._order = np.argsort(np.concatenate([rows for _, rows in groups]))
+        self._base, self._size = np.zeros((n, 3)), np.zeros((n, REGIONS, 3))
+        for worlds, rows in groups:
+            for task, model, row in zip(worlds.tasks, worlds.models, rows, strict=True):
+                self._base[row], self._size[row] = task.base, model.site_size[layouts[row].site]
+
+        def stacked(name: str) -> np.ndarray:
+            return np.stack([getattr(x, name) for x in layouts])
+
+        self._free, self._present, self._jointed = stacked("free")[..., None], stacked("present"), stacked("jointed")
+        self._way, self._slides, self._used, self._parent = (stacked(k) for k in ("way", "slides", "region", "parent"))
+        self._moves = stacked("region_joint") >= 0
+        self._range = np.zeros((n, TOKENS, 2), np.float32)
+        self._range[..., 1] = stacked("span")
+        self._centre, self._half, cavity_pos, cavity_half = (np.zeros((n, TOKENS, 3)) for _ in range(4))
         self._upright = np.zeros((n, TOKENS, 4))
         self._upright[..., 0] = 1.0
         for i, layout in enumerate(layouts):
             for o, thing in enumerate(layout.things):
                 self._centre[i, o], self._half[i, o] = thing.centre_m, thing.half_m
-                self._cavity_pos[i, o], self._cavity_half[i, o] = cavity(thing)
+                cavity_pos[i, o], cavity_half[i, o] = cavity(thing)
                 self._upright[i, o] = thing.up[0], -thing.up[1], -thing.up[2], -thing.up[3]
-        self._centre, self._half = self._centre * scales, self._half * scales
-        self._cavity_pos, self._cavity_half = self._cavity_pos * scales, self._cavity_half * scales
-        self._size = np.stack([worlds.models[i].site_size[x.site] for i, x in enumerate(layouts)])
-        self._range = np.zeros((n, TOKENS, 2), np.float32)
-        self._range[..., 1] = stacked["span"]
+        factor = scales[:, :, None]
+        self._centre = self._centre * factor
+        self._half, self._cavity_pos, self._cavity_half = ((v * factor).astype(np.float32) for v in (self._half, cavity_pos, cavity_half))
+        self._size = np.where(self._used[..., None], self._size, 0.0).astype(np.float32)
 
     def read(self, control_step: np.ndarray) -> WorldView:
         """The view of the present moment; pos0 and quat0 are its own poses."""
-        w, at, rows = self._worlds, self._at, self._rows
-        b = len(rows)
-        absent, free = ~at["present"], at["free"]
-        joint = at["way"] * np.where(at["jointed"], w.qpos[rows, at["joint"]], 0.0)
-        joint_speed = at["way"] * np.where(at["jointed"], w.qvel[rows, at["joint_v"]], 0.0)
-        origin = w.xpos[rows, at["body"]] - self._base[:, None]
-        quat = multiplied(w.xquat[rows, at["body"]], self._upright)
+        parts = [g.gather() for g in self._gatherers]
+        raw = parts[0]
+        if len(parts) > 1:
+            raw = _Raw(*(np.concatenate([getattr(p, f.name) for p in parts])[self._order] for f in dataclasses.fields(_Raw)))
+        joint = self._way * np.where(self._jointed, raw.joint, 0.0)
+        joint_speed = self._way * np.where(self._jointed, raw.joint_speed, 0.0)
+        origin = raw.body_pos - self._base[:, None]
+        quat = multiplied(raw.body_quat, self._upright)
         turn = rotation_matrices(quat)
-        slid = at["slides"] * (at["way"] * joint)[..., None]
-        arm = (turn @ (self._centre + slid)[..., None])[..., 0]
+        arm = (turn @ (self._centre + self._slides * (self._way * joint)[..., None])[..., None])[..., 0]
         pos = origin + arm
-        still = np.zeros((b, TOKENS, 3))
-        body_spin = np.stack([w.qvel[rows, at["free_v"] + k] for k in (3, 4, 5)], -1)
-        angvel = np.where(free[..., None], (rotation_matrices(w.xquat[rows, at["body"]]) @ body_spin[..., None])[..., 0], still)
-        linvel = np.where(free[..., None], np.stack([w.qvel[rows, at["free_v"] + k] for k in (0, 1, 2)], -1) + np.cross(angvel, arm), still)
-        linvel += (turn @ (at["slides"] * (at["way"] * joint_speed)[..., None])[..., None])[..., 0]
-        pos[absent], linvel[absent], angvel[absent] = 0.0, 0.0, 0.0
+        angvel = np.where(self._free, (rotation_matrices(raw.body_quat) @ raw.spin[..., None])[..., 0], 0.0)
+        slid = (turn @ (self._slides * (self._way * joint_speed)[..., None])[..., None])[..., 0]
+        linvel = np.where(self._free, raw.drift + np.cross(angvel, arm), slid)
+        absent = ~self._present
+        pos[absent], linvel[absent], angvel[absent], origin[absent] = 0.0, 0.0, 0.0, 0.0
         quat[absent] = (1.0, 0.0, 0.0, 0.0)
-        finger_contact, contact = self._contacts()
+        contact = raw.contact
+        contact[:, :, :TOKENS] |= contact[:, :, :TOKENS].swapaxes(1, 2)
         single = np.float32
-        pos32, quat32 = pos.astype(single), quat.astype(single)
+        pos, quat = pos.astype(single), quat.astype(single)
         return WorldView(
-            ee_pos=(w.grip_pos - self._base).astype(single),
-            ee_quat=w.xquat[:, self._hand].astype(single),
-            gripper_opening=(w.qpos[:, ARM] - w.qpos[:, ARM + 1]).astype(single),
-            pos=pos32,
-            quat=quat32,
+            ee_pos=(raw.grip_pos - self._base).astype(single),
+            ee_quat=raw.hand_quat.astype(single),
+            gripper_opening=raw.opening.astype(single),
+            pos=pos,
+            quat=quat,
             linvel=linvel.astype(single),
             angvel=angvel.astype(single),
-            half_extent=self._half.astype(single),
-            cavity_pos=self._cavity_pos.astype(single),
-            cavity_half=self._cavity_half.astype(single),
+            half_extent=self._half,
+            cavity_pos=self._cavity_pos,
+            cavity_half=self._cavity_half,
             articulation=joint.astype(single),
             articulation_range=self._range,
-            finger_contact=finger_contact,
+            finger_contact=raw.finger_contact,
             contact=contact,
-            present=at["present"],
-            pos0=pos32,
-            quat0=quat32,
+            present=self._present,
+            pos0=pos,
+            quat0=quat,
             control_step=control_step,
-            regions=self._regions(origin, contact),
+            regions=self._regions(raw, origin),
         )
 
-    def _contacts(self) -> tuple[np.ndarray, np.ndarray]:
-        found = self._worlds.sensordata > 0
-        finger_contact = np.zeros((len(found), TOKENS, 2), bool)
-        contact = np.zeros((len(found), TOKENS, TOKENS + 1), bool)
-        for (place, token, side), column in zip(self._at["fingers"][0], found[:, self._at["fingers"][0][:, 0]].T, strict=True):
-            del place
-            finger_contact[:, token, side] = column
-        for (place, first, second), column in zip(self._at["pairs"][0], found[:, self._at["pairs"][0][:, 0]].T, strict=True):
-            del place
-            contact[:, first, second] |= column
-        contact[:, :, :TOKENS] |= contact[:, :, :TOKENS].swapaxes(1, 2)
-        return finger_contact, contact
-
-    def _regions(self, origin: np.ndarray, contact: np.ndarray) -> Regions:
-        w, at, rows = self._worlds, self._at, self._rows
-        used = at["region"]
-        of_table = at["parent"] == TOKENS
-        parents = np.broadcast_to(at["parent"][:, None], (len(rows), TOKENS, REGIONS))
-        touches = np.where(of_table[:, None], True, np.take_along_axis(contact, parents, 2))
-        joint = np.where(at["region_joint"] >= 0, w.qpos[rows, at["region_joint"]], FAR)
-        single = np.float32
+    def _regions(self, raw: _Raw, origin: np.ndarray) -> Regions:
+        used, single = self._used, np.float32
+        parents = np.broadcast_to(self._parent[:, None], (len(used), TOKENS, REGIONS))
+        touches = (self._parent == TOKENS)[:, None] | np.take_along_axis(raw.contact, parents, 2)
         return Regions(
-            pos=np.where(used[..., None], w.site_xpos[rows, at["site"]] - self._base[:, None], 0.0).astype(single),
-            rotation=w.site_xmat[rows, at["site"]].reshape(len(rows), REGIONS, 3, 3).astype(single),
-            half=np.where(used[..., None], self._size, 0.0).astype(single),
+            pos=np.where(used[..., None], raw.site_pos - self._base[:, None], 0.0).astype(single),
+            rotation=raw.site_rotation.reshape(-1, REGIONS, 3, 3).astype(single),
+            half=self._size,
             touches=touches & used[:, None],
-            joint=np.where(used, joint, FAR).astype(single),
-            origin=np.where(at["present"][..., None], origin, 0.0).astype(single),
+            joint=np.where(self._moves & used, raw.region_joint, FAR).astype(single),
+            origin=origin.astype(single),
         )
-
-
-_UNSTACKED = ("index", "things")

@@ -45,6 +45,7 @@ SEATS = {"plate": 0.006, "akita_black_bowl": 0.012, "glazed_rim_porcelain_rameki
 _DIRECTIONS = 12  # about a rim
 _OVER_TABLE_M = 0.004  # of the finger tips
 _PALM_PLAY_M = 0.004
+_WIDEST_M, _SQUARE_M = 0.038, 0.004  # half of what the jaws get around; a thing as wide both ways, within this, is held either way
 _END_M = 0.016  # from the end of what is long to the grip point at the least
 
 _BAR_X, _BAR_Y = -0.0028, -0.1016
@@ -65,21 +66,21 @@ RACK_SLOPE_RAD = 0.48  # of the upper shelf
 BURNER_M = ((0.15, 0.0), 0.095, 0.0255)  # middle, half side and top
 
 
-def holds(model: Model) -> tuple[Hold, ...]:
-    """Every way to hold a thing, in no order."""
-    half = model.half_m
+def holds(model: Model, scale: float = 1.0) -> tuple[Hold, ...]:
+    """Every way to hold a thing, in no order; none where the jaws do not open so wide."""
+    x, y, top = (scale * v for v in model.half_m)
     if model.category in RIMS:
         rim = RIMS[model.category]
         turns = [2 * math.pi * i / _DIRECTIONS for i in range(_DIRECTIONS)]
-        return tuple(Hold((rim.radius_m * math.cos(t), rim.radius_m * math.sin(t), half[2] - rim.depth_m), t) for t in turns)
+        return tuple(Hold((scale * rim.radius_m * math.cos(t), scale * rim.radius_m * math.sin(t), top - rim.depth_m), t) for t in turns)
     if model.category in NECKS:
-        z = half[2] - NECKS[model.category]
-        return tuple(Hold((0.0, 0.0, z), math.pi * i / _DIRECTIONS) for i in range(_DIRECTIONS))
-    z = min(max(half[2] - PALM_M + _PALM_PLAY_M, TIP_M + _OVER_TABLE_M - half[2]), half[2])
-    if abs(half[0] - half[1]) < 0.004:  # as wide both ways
-        return (Hold((0.0, 0.0, z), math.pi / 2), Hold((0.0, 0.0, z), 0.0))
-    along = max(half[0], half[1]) - _END_M
-    shifts = (0.0, along, -along) if along > _END_M else (0.0,)
-    if half[1] < half[0]:
-        return tuple(Hold((shift, 0.0, z), math.pi / 2) for shift in shifts)
-    return tuple(Hold((0.0, shift, z), 0.0) for shift in shifts)
+        return tuple(Hold((0.0, 0.0, top - NECKS[model.category]), math.pi * i / _DIRECTIONS) for i in range(_DIRECTIONS))
+    z = min(max(top - PALM_M + _PALM_PLAY_M, TIP_M + _OVER_TABLE_M - top), top)
+    found = []
+    for half, other, closing in ((x, y, 0.0), (y, x, math.pi / 2)):
+        if half > _WIDEST_M or half > other + _SQUARE_M:
+            continue
+        along = other - _END_M
+        for shift in (0.0, along, -along) if along > _END_M else (0.0,):
+            found.append(Hold((shift, 0.0, z) if closing else (0.0, shift, z), closing))
+    return tuple(found)

@@ -16,17 +16,18 @@ OPEN_M = 0.04  # a finger's inner face from the grip point when the hand is open
 FINGER_M = 0.0145  # thickness of a finger tip
 FINGER_HALF_M = 0.0105  # half its width
 PALM_HALF_M = (0.104, 0.032)
-NEUTRAL_RAD = math.pi / 2  # yaw along which the jaws close at the start
+NEUTRAL_RAD = -math.pi / 2  # yaw along which the jaws close at the start
 _PLAY_M = 0.003
-_SHOULDER_M = 0.345  # above the table
-_WRIST_M = (0.21, 0.088)  # from the grip point to the wrist: back along the approach, and inwards
-_REACH_M = 0.655  # of the wrist from the shoulder, within which the controller still has force to spare; stretched it is 0.719
-_MOST_TILT_RAD = 0.6
+_SHOULDER_M = (0.0, 0.0, 0.345)
+_BACK_M, _INWARDS_M = 0.21, 0.088  # from the grip point to the wrist: against the approach, and across it towards the robot
+_REACH_M = (0.33, 0.655)  # of the wrist from the shoulder, within which the controller has force to spare: folded it is 0.25, stretched 0.72
+_ACROSS = 0.35  # least share of a tilt across the closing that goes outwards
+_TILTS_RAD = np.arange(0.0, 0.65, 0.05)
 
 
 def rotation(closing: Float[np.ndarray, "b 3"], approach: Float[np.ndarray, "b 3"]) -> Float[np.ndarray, "b 3 3"]:
-    """Rotations of the grip site with the jaws closing along one unit vector and the fingers pointing along another."""
-    return np.stack([closing, np.cross(approach, closing), approach], -1)
+    """Rotations of the hand with the jaws closing along one unit vector and the fingers pointing along another."""
+    return np.stack([np.cross(closing, approach), closing, approach], -1)
 
 
 def level(yaw: Float[np.ndarray, " b"]) -> Float[np.ndarray, "b 3"]:
@@ -34,15 +35,28 @@ def level(yaw: Float[np.ndarray, " b"]) -> Float[np.ndarray, "b 3"]:
     return np.stack([np.cos(yaw), np.sin(yaw), np.zeros_like(yaw)], -1)
 
 
-def reaching(x: float, y: float, z: float) -> np.ndarray:
-    """[3] approach at a grip point: straight down, or as far outwards as the arm needs to reach it unstretched."""
-    radius = math.hypot(x, y)
-    back, inwards = _WRIST_M
-    for tilt in np.arange(0.0, _MOST_TILT_RAD, 0.05):
-        c, s = math.cos(tilt), math.sin(tilt)
-        if math.hypot(radius - back * s - inwards * c, z + back * c - inwards * s - _SHOULDER_M) <= _REACH_M:
-            break
-    return np.array([x / radius * s, y / radius * s, -c])
+def reaching(point: Float[np.ndarray, "3"], yaw: float) -> Float[np.ndarray, "3"]:
+    """Approach at a grip point with the jaws closing along a yaw: straight down, or tilted across the closing as far as the arm needs.
+
+    Outwards where it would be stretched, inwards where it would be folded.
+    """
+    outwards = np.array([point[0], point[1], 0.0]) / math.hypot(point[0], point[1])
+    across = np.array([-math.sin(yaw), math.cos(yaw), 0.0])
+    across *= math.copysign(1.0, float(across @ outwards))
+    if across @ outwards < _ACROSS:
+        across = outwards
+    low, high = _REACH_M
+    best, least = np.array([0.0, 0.0, -1.0]), math.inf
+    for tilt in _TILTS_RAD:
+        for sign in (1, -1):
+            approach = sign * math.sin(tilt) * across - np.array([0.0, 0.0, math.cos(tilt)])
+            inwards = -(outwards - (outwards @ approach) * approach)
+            wrist = point - _BACK_M * approach + _INWARDS_M * inwards / np.linalg.norm(inwards) - _SHOULDER_M
+            reach = float(np.linalg.norm(wrist))
+            lacking = max(low - reach, reach - high, 0.0)
+            if lacking < least:
+                best, least = approach, lacking
+    return best
 
 
 def nearest(yaw: np.ndarray, around: np.ndarray) -> np.ndarray:

@@ -16,7 +16,13 @@ from coda_jax.sim.libero.planner import grips
 from coda_jax.sim.plan import upright_yaw
 from coda_jax.types import WorldView
 
+KNOB = "button"  # joint of a stove
 _WALL_M = 0.006  # half the thickness taken for walls
+
+
+def region_of(thing: str, joint: str) -> str:
+    """Name of the region that moves with a drawer's joint."""
+    return f"{thing}_{joint.removesuffix('_level')}_region"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,15 +47,15 @@ class Known:
     """One world's scene.
 
     Args:
-      regions: names of the view's regions, in their order.
+      regions: names of the view's regions, with their numbers.
     """
 
-    def __init__(self, spec: SceneSpec, regions: Sequence[str]):
+    def __init__(self, spec: SceneSpec, regions: Mapping[str, int]):
         self.spec = spec
         self.models: dict[str, Model] = {o.object: things.ASSETS[o.asset] for o in spec.attributes.objects}
         self.token = {name: i for i, name in enumerate(spec.object_ids)}
-        self.region = {name: i for i, name in enumerate(regions)}
-        self._scale = {o.object: o.scale for o in spec.attributes.objects}
+        self.region = regions
+        self.scale = {o.object: o.scale for o in spec.attributes.objects}
 
     def thing_of(self, name: str) -> tuple[str, str]:
         """A thing and the part of it that a name of a goal means: "" for the thing itself; ("", name) for a region of the table."""
@@ -64,15 +70,20 @@ class Known:
     def fixed(self, thing: str) -> Place:
         """A fixture's root."""
         placement, model = self.spec.placement(thing), self.models[thing]
-        pos, _ = things.root_of(model, placement.pos_m, placement.yaw_rad, self._scale[thing])
+        pos, _ = things.root_of(model, placement.pos_m, placement.yaw_rad, self.scale[thing])
         return Place(pos, placement.yaw_rad)
 
     def joint(self, view: WorldView, world: int, thing: str, joint: str) -> float:
         """Value of a joint now, m or rad."""
-        if joint == self.models[thing].joint:
+        if joint == KNOB:
             return float(view.articulation[world, self.token[thing]])
+<<<<<<< HEAD
         region = self.region[f"{thing}_{joint.removesuffix('_level')}_region"]
         return float(view.regions.joint[world, region])  # pyright: ignore[reportOptionalMemberAccess]
+=======
+        assert view.regions is not None
+        return float(view.regions.joint[world, self.region[region_of(thing, joint)]])
+>>>>>>> 5b8d7657af5ec5b173a4664321a0aff25bf66982
 
     def boxes(self, view: WorldView, world: int) -> Mapping[str, list[Footprint]]:
         """Everything that stands in the way, as boxes by the thing."""

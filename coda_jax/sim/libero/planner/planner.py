@@ -8,22 +8,25 @@ or a slip is corrected and the labels of noisy episodes stay clean (DART, Laskey
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.libero import tasks
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import control
+from coda_jax.sim.libero import layout, models
 from coda_jax.sim.libero.planner import hand
 from coda_jax.sim.libero.planner.known import Known, highest_between
 from coda_jax.sim.libero.planner.plans import Plan, plan_of
 from coda_jax.sim.libero.planner.steps import Put, Step, steps_of
-from coda_jax.sim.plan import CLEARANCE_M, GAVE_UP, Moded, NoPlan
+from coda_jax.sim.plan import GAVE_UP, Moded, NoPlan
 from coda_jax.sim.planner import PlannerSettings, command
 from coda_jax.sim.state import rotation_matrices
 from coda_jax.sim.supervision.parameters import ByWorld, PlanParameters
-from coda_jax.types import POSITION_SCALE_M, WorldView
+from coda_jax.types import ENTITIES, POSITION_SCALE_M, WorldView
 
 APPROACH, GRASP, CARRY, LOWER, RELEASE, RETREAT, MOVE, PUSH, FAILED = range(9)
 MODES = ("approach", "grasp", "carry", "lower", "release", "retreat", "move", "push", "failed")
@@ -42,6 +45,7 @@ _LOST_M = 0.04  # what was held is this far from where it should be
 _STUCK_STEPS = 20  # without progress
 _NEARER_M, _RADIUS_M = 0.004, 0.1  # what counts as progress; a turn counts as the way of a point so far away
 _PLACED_M = 0.012
+_LOAD_CLEARANCE_M, _HAND_CLEARANCE_M = 0.02, 0.035  # over everything; the hand sags a little while it turns
 _REACH_M = 0.06  # of hand or load to the side of the way
 _LEAD_RAD = 0.35
 _PUSH_M, _PRESS_M = 0.02, 0.002  # ahead of and below the hand, while it pushes: slow enough for the fingers to stay on it
@@ -50,18 +54,25 @@ _LEAST_TOLERANCE = 0.15
 _MOVING_TOLERANCE = 0.3
 
 
+@functools.lru_cache(maxsize=512)
+def regions_of(task: str) -> Mapping[str, int]:
+    """Numbers of a scene's regions in its views, by the task that its layout names. Raises InputError as ``models.load``."""
+    index = layout.of(models.load(tasks.task(task))).index
+    return {name: i - ENTITIES for name, i in index.items() if i >= ENTITIES}
+
+
 class LiberoPlanner(Moded):
     """Runs one plan per world; ``restart`` gives a world a new scene.
 
     Args:
-      worlds: W. regions: names of the regions of a scene in the order of ``WorldView.regions``.
+      worlds: W.
     """
 
     modes = MODES
 
-    def __init__(self, catalogue: Catalogue | None, worlds: int, settings: PlannerSettings, regions: Callable[[SceneSpec], Sequence[str]]):
+    def __init__(self, catalogue: Catalogue | None, worlds: int, settings: PlannerSettings):
         del catalogue  # the things are the package's
-        self._settings, self._regions = settings, regions
+        self._settings = settings
         self.mode = np.full(worlds, FAILED, np.int32)
         self.cause: list[str] = [""] * worlds
         self._known: list[Known | None] = [None] * worlds
@@ -84,7 +95,7 @@ class LiberoPlanner(Moded):
         for w, spec in zip(worlds, specs, strict=True):
             self.cause[w], self._steps[w], self._period[w] = "", (), 1
             try:
-                self._known[w] = known = Known(spec, self._regions(spec))
+                self._known[w] = known = Known(spec, regions_of(spec.spatial.layout.partition("@")[0]))
                 self._steps[w] = steps_of(known, view, int(w))
             except NoPlan as error:
                 self.mode[w], self.cause[w] = FAILED, str(error)
@@ -115,7 +126,8 @@ class LiberoPlanner(Moded):
         known = self._known[w]
         assert known is not None
         boxes = [box for name, found in known.boxes(view, w).items() if name not in without for box in found]
-        self._travel_z[w] = highest_between(np.asarray(view.ee_pos[w], float), to, boxes, _REACH_M) + CLEARANCE_M
+        clearance = _LOAD_CLEARANCE_M if without else _HAND_CLEARANCE_M
+        self._travel_z[w] = highest_between(np.asarray(view.ee_pos[w], float), to, boxes, _REACH_M) + clearance
 
     def tolerance(self, view: WorldView) -> np.ndarray:
         """[b] in 0..1: how much disturbance the motion takes; 0 while the jaws move or nothing is planned."""
@@ -137,7 +149,8 @@ class LiberoPlanner(Moded):
         """[b] of the joint that a world moves."""
         plan = self._plan
         own = np.asarray(view.articulation[self._rows, plan.token], float)
-        low = np.asarray(view.regions.joint[self._rows, np.maximum(plan.joint_region, 0)], float)  # pyright: ignore[reportOptionalMemberAccess]
+        assert view.regions is not None
+        low = np.asarray(view.regions.joint[self._rows, np.maximum(plan.joint_region, 0)], float)
         return np.where(plan.joint_region >= 0, low, own)
 
     def _grip(self, view: WorldView, ahead: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -160,7 +173,8 @@ class LiberoPlanner(Moded):
         """[b, 3] where the centre of what is carried is to be."""
         plan = self._plan
         token = np.asarray(view.pos[self._rows, np.maximum(plan.goal_token, 0)], float)
-        region = np.asarray(view.regions.pos[self._rows, np.maximum(plan.goal_region, 0)], float)  # pyright: ignore[reportOptionalMemberAccess]
+        assert view.regions is not None
+        region = np.asarray(view.regions.pos[self._rows, np.maximum(plan.goal_region, 0)], float)
         at = np.where((plan.goal_region >= 0)[:, None], region, np.where((plan.goal_token >= 0)[:, None], token, 0.0))
         return at + plan.offset
 
@@ -242,7 +256,7 @@ class LiberoPlanner(Moded):
         goal[away, 2] = np.maximum(goal[:, 2], hover)[away]
         behind = np.where(away, goal[:, 2] - ee[:, 2], back - along)
         aside = np.where(away[:, None], (goal - ee) * (1.0, 1.0, 0.0), side)
-        slow = np.clip(1.0 - (behind - 0.01) / (0.6 * self._asked.rise_m), 0.0, 1.0)  # up or back first, then to the side
+        slow = np.clip(1.0 - (behind - 0.01) / (0.4 * self._asked.rise_m), 0.0, 1.0)  # up or back first, then to the side
         goal -= (1.0 - slow)[:, None] * aside
         return goal
 

@@ -8,8 +8,9 @@ import math
 import numpy as np
 
 from coda_jax.sim.libero.planner import grips, hand
-from coda_jax.sim.libero.planner.known import Known
+from coda_jax.sim.libero.planner.known import KNOB, Known
 from coda_jax.sim.libero.planner.steps import Move, Put, Step
+from coda_jax.sim.plan import NoPlan
 from coda_jax.sim.state import rotation_matrices
 from coda_jax.types import WorldView
 
@@ -84,7 +85,7 @@ def plan_of(known: Known, step: Step, view: WorldView, world: int, passed: int) 
       NoPlan: the thing cannot be held.
     """
     if isinstance(step, Move):
-        return (_knob(known, step) if step.joint == "button" else _drawer(known, step)), 1
+        return (_knob(known, step) if step.joint == KNOB else _drawer(known, step)), 1
     return _picked(known, step, view, world, passed)
 
 
@@ -101,18 +102,22 @@ def _picked(known: Known, step: Put, view: WorldView, world: int, passed: int) -
     plan.offset = np.array(step.offset_m)
     plan.rim = np.float64(-np.inf if step.rim_m is None else step.rim_m)
     if step.push:
+        plan.approach = hand.reaching(pos, neutral)
         seat = grips.SEATS.get(model.category, 2 * half[2]) - half[2]
         plan.pushes = np.bool_(True)
         plan.grip = np.array([0.0, 0.0, seat + hand.TIP_M - _PRESS_M])
         return plan, 1
     turned = rotation_matrices(np.asarray(view.quat[world, step.target], float)[None])[0]
     others = [box for other, boxes in known.boxes(view, world).items() if other != name for box in boxes]
+    holds = grips.holds(model, known.scale[name])
+    if not holds:
+        raise NoPlan(f"{name} is too wide for the jaws, which open {2 * hand.OPEN_M:g} m: make it smaller or pick another target")
     ranked = []
-    for i, hold in enumerate(grips.holds(model)):
+    for i, hold in enumerate(holds):
         point = pos + turned @ np.array(hold.pos_m)
         closing = turned @ (math.cos(hold.closing_rad), math.sin(hold.closing_rad), 0.0)
         yaw = float(hand.nearest(np.arctan2(closing[1], closing[0]), np.array(neutral)))
-        approach = hand.reaching(*point)
+        approach = hand.reaching(point, yaw)
         tilt = math.acos(-approach[2])
         free = min(hand.room(*point, yaw, others), _LEAN_M - hand.PALM_HALF_M[0] * abs(closing[2]))
         ranked.append((-round(min(free, _ENOUGH_ROOM_M), 3), round(abs(yaw - neutral) + 2 * tilt, 3), i, hold, approach))
@@ -128,6 +133,7 @@ def _knob(known: Known, step: Move) -> Plan:
     plan.moves = plan.turns = np.bool_(True)
     plan.token, plan.grip = np.int32(step.token), place.at(*grips.KNOB_M)
     plan.yaw = hand.nearest(np.float64(place.yaw_rad + math.pi / 2), np.float64(hand.NEUTRAL_RAD))
+    plan.approach = hand.reaching(plan.grip, float(plan.yaw))
     plan.aim, plan.near = np.float64(step.aim), np.float64(0.05)
     return plan
 
@@ -143,7 +149,6 @@ def _drawer(known: Known, step: Move) -> Plan:
     up = np.array([0.0, 0.0, 1.0])
     c, s = math.cos(handle.tilt_rad), math.sin(handle.tilt_rad)
     closing = front * c - up * s
-    plan.rotation = hand.rotation(closing * math.copysign(1.0, front[1] + 1e-9), -front * s - up * c)
+    plan.rotation = hand.rotation(-closing * math.copysign(1.0, front[1] + 1e-9), -front * s - up * c)
     plan.aim, plan.near = np.float64(step.aim), np.float64(0.006)
     return plan
-

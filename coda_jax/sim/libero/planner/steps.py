@@ -11,7 +11,7 @@ from coda_jax.programs.expressions import shown
 from coda_jax.scenes.libero.goals import to_atom
 from coda_jax.scenes.placement import REACH_X_M, REACH_Y_M, Footprint, gap
 from coda_jax.sim.libero.planner import grips
-from coda_jax.sim.libero.planner.known import Known
+from coda_jax.sim.libero.planner.known import KNOB, Known, region_of
 from coda_jax.sim.plan import NoPlan
 from coda_jax.types import TABLE, WorldView
 
@@ -45,7 +45,10 @@ class Put:
 
 @dataclasses.dataclass(frozen=True)
 class Move:
-    """Bring a joint to a value. thing, joint: names. token: that the fingers are felt on. region: whose joint it is, -1 for a token's own."""
+    """Bring a joint to a value.
+
+    thing, joint: names. token: that the fingers are felt on. region: whose joint it is, -1 for a token's own.
+    """
 
     thing: str
     joint: str
@@ -69,7 +72,7 @@ def steps_of(known: Known, view: WorldView, world: int) -> tuple[Step, ...]:
         raise NoPlan(f"the goal {shown(goal)} is none of LIBERO's: use one of its predicates")
     if atom.predicate in ("turnon", "turnoff"):
         aim = KNOB_ON_RAD if atom.predicate == "turnon" else KNOB_OFF_RAD
-        return (_move(known, atom.names[0], "button", aim),)
+        return (_move(known, atom.names[0], KNOB, aim),)
     thing, part = known.thing_of(atom.names[0])
     if atom.predicate in ("open", "close"):
         region = known.part(thing, part) if thing else None
@@ -82,17 +85,16 @@ def steps_of(known: Known, view: WorldView, world: int) -> tuple[Step, ...]:
 
 
 def _move(known: Known, thing: str, joint: str, aim: float) -> Move:
-    name = f"{thing}_{joint.removesuffix('_level')}_region"
-    drawer = f"{thing}_{joint.removesuffix('_level')}"
-    token = known.token.get(drawer, known.token[thing])
-    return Move(thing, joint, token, known.region.get(name, -1) if joint != "button" else -1, aim)
+    token = known.token.get(f"{thing}_{joint.removesuffix('_level')}", known.token[thing])
+    return Move(thing, joint, token, -1 if joint == KNOB else known.region[region_of(thing, joint)], aim)
 
 
 def _put(known: Known, view: WorldView, world: int, target: str, where: str) -> tuple[Step, ...]:
     token = known.token[target]
     half = float(view.half_extent[world, token, 2])
     thing, part = known.thing_of(where)
-    regions = view.regions.pos[world, :, 2]  # pyright: ignore[reportOptionalMemberAccess]
+    assert view.regions is not None
+    regions = view.regions.pos[world, :, 2]
     if not thing:  # a region of the table
         push = known.models[target].category == "plate"
         region = known.region[where]
@@ -109,8 +111,10 @@ def _put(known: Known, view: WorldView, world: int, target: str, where: str) -> 
     if region.joint:
         way = known.joint(view, world, thing, region.joint)
         ready = way < ENOUGH_M
-        gap = (grips.DRAWER_Y_M[1] + (way if ready else INSIDE_AIM_M) + grips.BODY_Y_M[0]) / 2  # the middle of what is open
-        x, y, _ = known.fixed(thing).at(0.0, gap - region.pos_m[1] - (way if ready else INSIDE_AIM_M), 0.0) - known.fixed(thing).at(0.0, 0.0, 0.0)
+        opened = way if ready else INSIDE_AIM_M
+        middle = (grips.DRAWER_Y_M[1] + opened + grips.BODY_Y_M[0]) / 2  # of what is open
+        place = known.fixed(thing)
+        x, y, _ = place.at(0.0, middle - region.pos_m[1] - opened, 0.0) - place.at(0.0, 0.0, 0.0)
         put = Put(token, reference, -1, index, (float(x), float(y), up), grips.WALL_TOP_M[region.joint] - region.pos_m[2])
         if ready:
             return (put,)
@@ -158,5 +162,3 @@ def _slope(known: Known, rack: str) -> np.ndarray:
     """Unit vector up the rack's shelf."""
     way = known.fixed(rack).at(0.0, math.cos(grips.RACK_SLOPE_RAD), math.sin(grips.RACK_SLOPE_RAD))
     return way - np.array(known.fixed(rack).pos_m)
-
-
