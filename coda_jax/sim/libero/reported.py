@@ -124,7 +124,7 @@ class Reports:
             world = _Reported(loaded)
             words, _ = scene_texts(importing.task_scene(task, 0), Catalogue.all())
             things = importing.contents(loaded.problem)
-            reader = Reader(cast(Worlds, world), [found], np.ones((1, TOKENS)))
+            reader = Reader([(cast(Worlds, world), np.zeros(1, np.int64))], [found], np.ones((1, TOKENS)))
             self._kept[key] = _Kept(world, reader, frozenset(things.fixtures), frozenset(things.free), tuple(words))
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)

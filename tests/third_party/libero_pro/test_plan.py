@@ -143,7 +143,11 @@ def test_recorded_actions_are_replayed_and_then_it_stands_still(tmp_path):
     from replay import Replay, ReplayError, fixtures_of
 
     rows = np.arange(7 * 7, dtype=np.float64).reshape(7, 7) / 49
-    np.savez(tmp_path / "actions.npz", **{"libero_goal/task_0@3": rows})
+
+    def save(name, array):
+        np.savez(tmp_path / name, **{"libero_goal/task_0@3": array})  # pyright: ignore[reportArgumentType]
+
+    save("actions.npz", rows)
     replay = Replay(tmp_path / "actions.npz", 5)
 
     def chunk(decision):
@@ -152,8 +156,8 @@ def test_recorded_actions_are_replayed_and_then_it_stands_still(tmp_path):
     np.testing.assert_array_equal(np.concatenate([chunk(0), chunk(1)])[:7], rows)
     np.testing.assert_array_equal(chunk(1)[2:], [[0, 0, 0, 0, 0, 0, 1]] * 3)
     np.testing.assert_array_equal(chunk(5), [[0, 0, 0, 0, 0, 0, 1]] * 5)
-    np.savez(tmp_path / "wrong.npz", **{"libero_goal/task_0@3": rows[:, :6]})
-    np.savez(tmp_path / "pickled.npz", **{"libero_goal/task_0@3": np.array([object()])})
+    save("wrong.npz", rows[:, :6])
+    save("pickled.npz", np.array([object()]))
     for name in ("wrong.npz", "pickled.npz", "absent.npz"):
         with pytest.raises(ReplayError, match=name):
             Replay(tmp_path / name, 5)
