@@ -77,13 +77,8 @@ class Known:
         """Value of a joint now, m or rad."""
         if joint == KNOB:
             return float(view.articulation[world, self.token[thing]])
-<<<<<<< HEAD
-        region = self.region[f"{thing}_{joint.removesuffix('_level')}_region"]
-        return float(view.regions.joint[world, region])  # pyright: ignore[reportOptionalMemberAccess]
-=======
         assert view.regions is not None
         return float(view.regions.joint[world, self.region[region_of(thing, joint)]])
->>>>>>> 5b8d7657af5ec5b173a4664321a0aff25bf66982
 
     def boxes(self, view: WorldView, world: int) -> Mapping[str, list[Footprint]]:
         """Everything that stands in the way, as boxes by the thing."""
