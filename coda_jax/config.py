@@ -26,7 +26,7 @@ NOT_BUILT = ("none", "learnability")  # strategies of the method that are still 
 STRATEGIES = ("sft", "domain_randomization", "uniform", "success_rate", "coda_no_memory", "coda")
 AGENTS = ("engine", "diagnoser", "potentials", "supervisor")
 SUITES = ("id", "instances", "layouts", "tasks", "categories")
-LIBERO_SUITES = ("standard", "pos", "task")
+LIBERO_SUITES = ("standard", "pos", "task", "standard_by_name", "pos_by_name", "task_by_name")
 T = TypeVar("T")
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ def default(preset: str = "cpu") -> Config:
                 "wave": 128,  # demonstrations between commits
             },
             "policy": {
+                "kind": "flow",  # flow: our own; remote: one that a server of openpi's protocol holds, which can be evaluated only
                 "chunk": 8,  # predicted actions per decision (h)
                 "width": 256,
                 "heads": 4,  # two of them find target and reference; two more for a second goal, in families that ask for one
@@ -333,6 +334,19 @@ def default(preset: str = "cpu") -> Config:
                 "films": 2,  # film strips of each suite, of successes and of failures; modes of each round that get one
                 "executed": 4,  # actions executed of each chunk (e <= policy.chunk)
             },
+            "remote": {  # where a policy of kind remote is asked (docs/serving.md)
+                "address": "ws://localhost:8000",
+                "deadline_s": 120.0,  # of one answer: a server may compile at its first
+                "retries": 2,  # new connections after a lost one
+                "connections": 4,  # decisions asked for side by side
+                "key_variable": "",  # environment variable that holds the server's key, empty for none
+            },
+            "serve": {  # --mode=serve
+                "host": "127.0.0.1",  # 0.0.0.0 lets other machines in
+                "port": 8000,  # 0 for any free one
+                "clients": 16,  # most at once
+                "message_mb": 16.0,  # most of one observation
+            },
             "sweep": {  # --mode=sweep, under the settings of evaluate
                 "temperatures": (0.0, 0.5, 1.0),  # what the noise of the flow is multiplied by; 1 as in training and in every other mode
                 "checkpoints": 0,  # newest ones of each run, 0 for every one that is kept
@@ -468,6 +482,19 @@ def check_address(base_url: str, name: str) -> None:
         )
 
 
+def _check_remote(config: Config) -> None:
+    try:
+        parts = urllib.parse.urlsplit(config.remote.address)
+        usable = parts.scheme in ("ws", "wss") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        usable = usable and not (parts.username or parts.password or parts.fragment)
+    except ValueError:
+        usable = False
+    if not usable or any(not "\x21" <= c <= "\x7e" for c in config.remote.address):
+        raise InputError("config.remote.address must be the address of a policy server, like ws://localhost:8000, without a password")
+    if config.remote.key_variable and not _VARIABLE.fullmatch(config.remote.key_variable):
+        raise InputError("config.remote.key_variable must be the name of an environment variable, not the key itself")
+
+
 def _check_families(config: Config) -> None:
     chosen = families(config)
     if len(set(chosen)) < len(chosen):
@@ -594,6 +621,7 @@ ONE_OF: dict[str, tuple[str, ...]] = {
     **{f"agents.{agent}": ("", *_AGENT_KINDS) for agent in AGENTS},
     "agents.diagnoser": ("", *_AGENT_KINDS, "random"),
     "strategy": STRATEGIES,
+    "policy.kind": ("flow", "remote"),
     "critic.gamma_unit": ("step", "chunk"),
     "critic.backup": ("max", "mean", "softmax", "log_mean_exp"),
     "memory.start_mode": ("live", "frozen"),
@@ -653,6 +681,7 @@ def validate(config: Config, trains: bool = True) -> None:
                 )
     _check_families(config)
     _check_agents(config)
+    _check_remote(config)
     _check_robot(config)
     _check_platform(config)
     combinations.check(config, trains)

@@ -32,10 +32,11 @@ MODES = {
     "compare": "set the runs or evaluations of --against beside that of --workdir, suite by suite and scene by scene",
     "annotate": "write a page with clips of --count diagnosed failures of --workdir, for two people to say why they failed",
     "agreement": "compare the diagnoses of --workdir with what two people saved from that page, --answers=A.json,B.json",
+    "serve": "let others ask the policy of --workdir over openpi's websocket protocol, at config.serve.host and .port",
     "doctor": "check devices, caches, packages, text encoder, sandbox, disk and memory, and say what to do",
 }
 _UNUSABLE = (errno.ENAMETOOLONG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
-LATER = ("serve",)
+TRAINED = ("run", "sweep", "verify", "serve")  # modes that train a policy, or need the parameters of one
 NEEDS_NO_RUN = ("check", "view", "build", "doctor")  # modes that go by the defaults where neither --config nor a run is named
 
 _EXAMPLES = """\
@@ -247,6 +248,11 @@ def _resolve_config(values: flags.FlagValues, overrides: list[tuple[str, str | N
     if values.mode == "build":
         config.agents.engine = "llm"  # whoever writes a run's programs, this scene is a model's
     settings.validate(config, trains=values.mode not in ("evaluate", "sweep"))
+    if config.policy.kind == "remote" and values.mode in TRAINED:
+        raise InputError(
+            f"--mode={values.mode} needs a policy that was trained here; one of config.policy.kind=remote is asked over the network and "
+            "cannot be: use --mode=evaluate, or set config.policy.kind to flow"
+        )
     return config
 
 
@@ -265,8 +271,6 @@ def parse(arguments: list[str]) -> Command:
     if stray:
         raise InputError(f'"{stray[0]}" is no flag; write --config=FILE.py (--help lists the flags)')
     mode = values.mode
-    if mode in LATER:
-        raise InputError(f"--mode={mode} is not built yet; there are: {', '.join(MODES)}")
     if mode not in MODES:
         raise InputError(f'--mode="{mode}" does not exist; use one of: {", ".join(MODES)}')
     if values.workdir == "":  # of an unset shell variable: the run of the default folder is not what was meant
@@ -276,7 +280,7 @@ def parse(arguments: list[str]) -> Command:
     if program is not None and not program.exists():
         raise InputError(f"--program={program} does not exist")
     config = None
-    if mode in ("run", "evaluate", "sweep", "verify") or (mode in NEEDS_NO_RUN and values.config is not None) or overrides:
+    if mode in ("run", "evaluate", "sweep", "verify", "serve") or (mode in NEEDS_NO_RUN and values.config is not None) or overrides:
         config = _resolve_config(values, overrides, workdir)
     if workdir is None and values.config is not None:
         workdir = _default_workdir(values.config)
@@ -289,7 +293,7 @@ def parse(arguments: list[str]) -> Command:
         raise InputError(f"--picture={picture} does not exist")
     if mode == "replay" and not values.episode:
         raise InputError("--mode=replay needs --episode=NUMBER; metrics.jsonl and report.html name those of diagnosed failures")
-    if mode in ("evaluate", "sweep", "report", "compare", "verify", "replay", "annotate", "agreement") and workdir is None:
+    if mode in ("evaluate", "sweep", "report", "compare", "verify", "replay", "annotate", "agreement", "serve") and workdir is None:
         raise InputError(f"--mode={mode} needs --workdir=FOLDER of a run")
     against = tuple(Path(name) for name in values.against)
     if mode == "compare" and not against:
@@ -342,7 +346,8 @@ def dispatch(command: Command) -> int:
         return DONE
     if mode == "evaluate":
         assert workdir is not None and config is not None
-        if not folders.check(workdir, config, free=("evaluate",)):
+        remote = config.policy.kind == "remote"  # which no run has trained: its folder is made here
+        if not folders.check(workdir, config, free=("evaluate",)) and not remote:
             raise InputError(f"{workdir} holds no run; give the --workdir of one")
         runtime.setup()
         from coda_jax.loop import evaluate
@@ -350,7 +355,7 @@ def dispatch(command: Command) -> int:
         if command.dry_run:
             evaluate.run(config, workdir, dry_run=True)
             return DONE
-        with runtime.orderly_stop(), folders.locked(workdir):
+        with runtime.orderly_stop(), folders.open_run(workdir, config) if remote else folders.locked(workdir):
             evaluate.run(config, workdir, dry_run=False)
         return DONE
     if mode == "sweep":
@@ -365,6 +370,15 @@ def dispatch(command: Command) -> int:
             return DONE
         with runtime.orderly_stop(), folders.locked(workdir):
             sweep.run(config, workdir, command.against, dry_run=False)
+        return DONE
+    if mode == "serve":
+        assert workdir is not None and config is not None
+        if not folders.check(workdir, config, free=("evaluate",)):
+            raise InputError(f"{workdir} holds no run; give the --workdir of one")
+        runtime.setup()
+        from coda_jax.doors import serving
+
+        serving.run(config, workdir)
         return DONE
     if mode == "report":
         assert workdir is not None

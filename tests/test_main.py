@@ -39,6 +39,9 @@ def test_no_arguments_print_the_help(capsys):
     assert "usage:" in capsys.readouterr().out
 
 
+REMOTE = ["--mode=evaluate", "--config=EXPERIMENT", "--config.policy.kind=remote", "--workdir=TMP"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -48,7 +51,35 @@ def test_no_arguments_print_the_help(capsys):
         (["--config=EXPERIMENT", "--config.seed"], "--config.seed needs a value"),
         (["--config=EXPERIMENT:typo"], "line 5"),
         (["--config=missing/nothing.py"], "there is no experiment file"),
-        (["--mode=serve"], "not built yet"),
+        (["--mode=serve"], "--mode=serve needs --workdir=FOLDER of a run, or --config=FILE.py"),
+        (["--config=EXPERIMENT", "--config.policy.kind=remote"], "--mode=run needs a policy that was trained here"),
+        (["--mode=sweep", "--config=EXPERIMENT", "--config.policy.kind=remote"], "--mode=sweep needs a policy that was trained here"),
+        (["--mode=serve", "--config=EXPERIMENT", "--workdir=nowhere"], "nowhere holds no run"),
+        (["--config=EXPERIMENT", "--config.remote.address=localhost"], "config.remote.address must be the address of a policy server"),
+        (["--config=EXPERIMENT", "--config.remote.address=ws://me:secret@host"], "without a password"),
+        (["--config=EXPERIMENT", "--config.remote.address=ws://host:99999"], "config.remote.address must be"),
+        (["--config=EXPERIMENT", "--config.remote.key_variable=my key"], "must be the name of an environment variable"),
+        (["--config=EXPERIMENT", "--config.serve.port=70000"], "config.serve.port is 70000; it must be at most"),
+        (
+            [
+                "--mode=evaluate",
+                "--config=EXPERIMENT",
+                "--config.policy.kind=remote",
+                "--config.remote.address=ws://localhost:9",
+                "--workdir=TMP",
+            ],
+            "no policy server answers at ws://localhost:9 ",
+        ),
+        (
+            [
+                "--mode=evaluate",
+                "--config=EXPERIMENT",
+                "--config.policy.kind=remote",
+                "--config.remote.key_variable=NO_SUCH_KEY",
+                "--workdir=TMP",
+            ],
+            "the environment variable NO_SUCH_KEY, which config.remote.key_variable names, is not set",
+        ),
         (["--mode=rum"], "use one of: run"),
         (["--cofig=x"], "Did you mean: config"),
         (["stray"], '"stray" is no flag'),
@@ -74,9 +105,10 @@ def test_no_arguments_print_the_help(capsys):
         (["--config=EXPERIMENT", "--config.seed=4294967296"], "config.seed is 4294967296; it must be at most"),
     ],
 )
-def test_bad_input_exits_2_with_one_message(arguments, message, experiment, capsys, monkeypatch):
+def test_bad_input_exits_2_with_one_message(arguments, message, experiment, capsys, monkeypatch, tmp_path):
     monkeypatch.delenv("CODA_JAX_MODEL", raising=False)
-    assert command_line.main([a.replace("EXPERIMENT", str(experiment)) for a in arguments]) == BAD_INPUT
+    given = [a.replace("EXPERIMENT", str(experiment)).replace("TMP", str(tmp_path / "new")) for a in arguments]
+    assert command_line.main(given) == BAD_INPUT
     captured = capsys.readouterr()
     assert captured.out == ""
     assert message in captured.err

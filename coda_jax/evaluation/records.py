@@ -13,6 +13,7 @@ from coda_jax.evaluation.metrics import MOMENTS, Moment, Tally, atomic_write
 from coda_jax.programs.refusal import first_error
 from coda_jax.runtime import InputError
 from coda_jax.scenes.generate import SUITES
+from coda_jax.scenes.libero.suites import SUITES as LIBERO_SUITES
 
 _SUITE_NAME = r"^[A-Za-z0-9_-]+$"  # it becomes part of a file name
 
@@ -40,6 +41,7 @@ class EvalRecord:
     film: str | None = None
 
 
+_KNOWN = (*SUITES, *LIBERO_SUITES)  # in the order of tables
 _RECORD: TypeAdapter[EvalRecord] = TypeAdapter(EvalRecord)
 
 
@@ -69,11 +71,11 @@ def read_records(run_folder: Path) -> list[EvalRecord]:
     Raises:
       InputError: a line does not follow the schema; the message names file, line and field.
     """
-    order = {name: i for i, name in enumerate(SUITES)}
+    order = {name: i for i, name in enumerate(_KNOWN)}
 
     def place(path: Path) -> tuple[int, str, int]:
         _, moment, suite = path.stem.split("_", 2)
-        return order.get(suite, len(SUITES)), suite, MOMENTS.index(moment)
+        return order.get(suite, len(_KNOWN)), suite, MOMENTS.index(moment)
 
     paths = [p for moment in MOMENTS for p in (run_folder / "episodes").glob(records_name("*", moment).removeprefix("episodes/"))]
     return [record for path in sorted(paths, key=place) for record in _read(path)]

@@ -67,8 +67,10 @@ def run(config: settings.Config, text: str, picture: Path | None, output: Path |
       output: file of the program; its picture stands beside it. None for runs/pictures/scene_ID.py.
 
     Raises:
-      InputError: the picture or the endpoint cannot be used, or the files cannot be written.
+      InputError: the families are LIBERO's, the picture or the endpoint cannot be used, or the files cannot be written.
     """
+    if settings.of_libero(config):
+        raise InputError(f"config.family is {config.family}, but programs of whole scenes are of our own table: name a family of it")
     with parts.mendable(), contextlib.ExitStack() as resources:
         own_families.add(config)
         png, tally = picture_of(picture) if picture is not None else None, Tally()

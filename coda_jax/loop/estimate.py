@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from pathlib import Path
@@ -22,8 +23,7 @@ from coda_jax.scenes.catalogue import Catalogue
 # The start-up in seconds, from an empty compilation cache; else CPU seconds of the quickstart and of runs without rounds on two idle
 # cores of an x86 server, from their ledger.json: `python -m benchmarks.estimate --run=runs/quickstart` sets a run's own beside these.
 # A rough figure for the reader; nothing depends on them.
-_START_S, _SCENE_S = 15.0, 0.04
-_DEMO_STEP_S, _ROLLOUT_STEP_S, _FILM_STEP_S = 4.0e-4, 4.8e-4, 4e-3  # for each control step of the horizon
+_START_S = 15.0
 _UPDATE_S_PER_FLOP = 2.1e-11
 _DEMO_STEPS = 80  # of a demonstration, about
 _PICTURE_S_PER_BYTE = 3.2e-3 / (64 * 64 * 3)  # of the native renderer
@@ -32,6 +32,19 @@ _TOPPED_UP = 0.1  # of the rollouts that the band may ask for: in the quickstart
 # (label, candidates, values); a weighted update also asks the clone, forward alone
 _CRITIC_UPDATE_S, _CRITIC_WORK, _ROW_S, _WEIGHTED = 0.018, 64 * 4 * 64, 2.3e-4, 4 / 3
 _SERIAL = 0.2  # share of the work that more cores do not shorten: two idle cores were worth 1.65
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rates:
+    """CPU s of a checked scene, and for each control step of the horizon of a demonstration, a rollout and a film."""
+
+    scene: float
+    demo_step: float
+    rollout_step: float
+    film_step: float
+
+
+_OWN, _LIBERO = _Rates(0.04, 4.0e-4, 4.8e-4, 4e-3), _Rates(0.31, 3.1e-3, 4.3e-3, 4e-3)
 
 
 def busy_cores(cores: int) -> float:
@@ -49,9 +62,10 @@ def stage_seconds(config: settings.Config, rollouts: int, films: int, products: 
 
     products: as ``requirements.products_of_a_chunk``.
     """
-    demo_s, rollout_s, film_s = (rate * settings.longest_horizon(config) for rate in (_DEMO_STEP_S, _ROLLOUT_STEP_S, _FILM_STEP_S))
+    rates, horizon = _LIBERO if settings.of_libero(config) else _OWN, settings.longest_horizon(config)
+    demo_s, rollout_s, film_s = (rate * horizon for rate in (rates.demo_step, rates.rollout_step, rates.film_step))
     work = {
-        "scenes": math.ceil(config.demos.count / config.sim.worlds) * config.sim.worlds * _SCENE_S,
+        "scenes": math.ceil(config.demos.count / config.sim.worlds) * config.sim.worlds * rates.scene,
         "demonstrations": config.demos.count * demo_s,
         "clone": config.clone.steps * 6 * products * config.clone.batch * _UPDATE_S_PER_FLOP,
         "evaluate": (1 + bool(config.rounds.count)) * (rollouts * rollout_s + films * film_s),
@@ -69,7 +83,7 @@ def stage_seconds(config: settings.Config, rollouts: int, films: int, products: 
         episodes = sum(counts.values()) - (1 - _TOPPED_UP) * counts["band"]
         if parts.learns(config):
             updates = 0.0 if config.awr.improve == "frozen" else _WEIGHTED * updates
-        one = scenes * _SCENE_S + demos * demo_s + episodes * rollout_s + updates
+        one = scenes * rates.scene + demos * demo_s + episodes * rollout_s + updates
         work[rounds_together(rounds)] = rounds * one + critic_seconds(config)
     return {"warm-up": _START_S} | {name: seconds / busy_cores(cores) for name, seconds in work.items()}
 

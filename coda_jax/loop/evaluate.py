@@ -1,15 +1,21 @@
-"""``--mode=evaluate``: the trained policy of a run again, under other ``evaluate`` settings; the run's own results stay as they are."""
+"""``--mode=evaluate``: the trained policy of a run again, under other ``evaluate`` settings; the run's own results stay as they are.
+
+A remote policy is evaluated in the same way, in a folder of its own.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from coda_jax import config as settings
 from coda_jax.evaluation.metrics import METRICS, MetricsWriter, Summary, write_summary
 from coda_jax.evaluation.records import read_records, records_name, tally
 from coda_jax.evaluation.report import write_report
 from coda_jax.evaluation.terminal import print_suites
+from coda_jax.learning.policies.base import Params
 from coda_jax.loop import cloning, evaluation, foreign_suites, guides, own_families, parts, requirements
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.evaluated import Evaluated, SuiteDone
@@ -17,6 +23,9 @@ from coda_jax.loop.journal import Commit, file_sha256, read_commits
 from coda_jax.loop.ledger import Ledger
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
+
+if TYPE_CHECKING:
+    from coda_jax.learning.policies.remote import RemotePolicy
 
 
 def folder_name(config: settings.Config) -> str:
@@ -40,22 +49,48 @@ def run(config: settings.Config, workdir: Path, dry_run: bool) -> None:
         own_families.add(config)
         scenes = evaluation.chosen_scenes(config)
         requirements.check(config)
-        commits = read_commits(workdir)
-        if not commits or cloning.NAME not in commits[-1].done:
+        remote = config.policy.kind == "remote"
+        commits = [] if remote else read_commits(workdir)
+        if not remote and (not commits or cloning.NAME not in commits[-1].done):
             raise InputError(f"{workdir} has no trained policy yet: let --mode=run finish with this workdir first")
         folder = workdir / folders.EVALUATIONS / folder_name(config)
         if dry_run:
             counts = ", ".join(f"{suite} {len(specs) * config.evaluate.seeds}" for suite, specs in scenes.items())
             print(f"rollouts on {config.evaluate.split}: {counts}; {config.evaluate.executed} actions of each chunk; results in {folder}")
             return
-        _evaluate(config, workdir, folder, commits[-1])
+        if remote:
+            with parts.remote_of(config) as policy:
+                _evaluate(config, folder, Evaluating(policy.identity, remote=policy))
+        else:
+            _evaluate(config, folder, _own(config, workdir, commits[-1]))
 
 
-def _evaluate(config: settings.Config, workdir: Path, folder: Path, commit: Commit) -> None:
-    state = cloning.committed_state(config, workdir, commit)
-    folder.mkdir(parents=True, exist_ok=True)
+@dataclasses.dataclass(frozen=True)
+class Evaluating:
+    """Who is evaluated. sha256: tells whether it is still the same. accepted, rejected: environments of its training."""
+
+    sha256: str
+    params: Params = None
+    guide: evaluation.Guide | None = None
+    remote: RemotePolicy | None = None
+    accepted: int = 0
+    rejected: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+def _own(config: settings.Config, workdir: Path, commit: Commit) -> Evaluating:
     chooses = config.actor.evaluate != "policy" and commit.critic is not None
-    done = Evaluated.of(folder, commit.checkpoint_sha256 + (f"+{commit.critic_sha256}" if chooses else ""))
+    return Evaluating(
+        commit.checkpoint_sha256 + (f"+{commit.critic_sha256}" if chooses else ""),
+        cloning.committed_state(config, workdir, commit).ema,
+        guides.committed_guide(config, workdir, commit),
+        accepted=commit.accepted,
+        rejected=commit.rejected,
+    )
+
+
+def _evaluate(config: settings.Config, folder: Path, who: Evaluating) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    done = Evaluated.of(folder, who.sha256)
     done.store(folder)  # what no longer counts is forgotten before its files go
     for suite in config.evaluate.suites:
         if suite not in done.suites:
@@ -78,11 +113,12 @@ def _evaluate(config: settings.Config, workdir: Path, folder: Path, commit: Comm
         config,
         folder,
         tuple(done.suites),
-        state.ema,
+        who.params,
         parts.encoder_of(),
         Catalogue.all(),
         store,
-        guide=guides.committed_guide(config, workdir, commit),
+        guide=who.guide,
+        remote=who.remote,
     )
     with MetricsWriter(folder / METRICS, 0) as metrics:
         for suite in config.evaluate.suites:
@@ -92,8 +128,8 @@ def _evaluate(config: settings.Config, workdir: Path, folder: Path, commit: Comm
     summary = Summary(
         seed=config.seed,
         wall_s=round(sum(own.wall_s for own in done.suites.values()), 1),
-        accepted=commit.accepted,
-        rejected=dict(commit.rejected),
+        accepted=who.accepted,
+        rejected=dict(who.rejected),
         compiles_per_round=[],
         sim_steps=sum(own.sim_steps for own in done.suites.values()),
         suites=tally(read_records(folder), config.evaluate.split),

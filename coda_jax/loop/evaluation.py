@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 from coda_jax import config as settings
 from coda_jax import runtime
+from coda_jax.evaluation.asking import Asking
 from coda_jax.evaluation.failures import PHASES, phase_failed
 from coda_jax.evaluation.guidance import Guided
 from coda_jax.evaluation.metrics import Moment, Tally
@@ -30,7 +31,7 @@ from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.learning.policies.grounding import ROLES, filled_roles
 from coda_jax.learning.policies.pixels import PixelPolicy
-from coda_jax.loop import films, parts
+from coda_jax.loop import films, libero_records, parts
 from coda_jax.programs.training.program import AnyProgram
 from coda_jax.scenes import suites
 from coda_jax.scenes.catalogue import Catalogue
@@ -40,6 +41,9 @@ from coda_jax.sim.observe import role_tokens
 from coda_jax.sim.simulator import Episode, Simulator, episode_of
 from coda_jax.sim.watching import Watching
 from coda_jax.types import Array, Observation
+
+if TYPE_CHECKING:
+    from coda_jax.learning.policies.remote import RemotePolicy
 
 NAME = "evaluate"
 
@@ -173,20 +177,23 @@ def run_suite(
     catalogue: Catalogue,
     moment: Moment = "after",
     guide: Guide | None = None,
+    remote: RemotePolicy | None = None,
 ) -> SuiteOutcome:
     """Roll out one suite, draw its films and store its records.
 
     moment: "before" or "after" the rounds; both have the same noise, so that they can be compared scene by scene. guide: who chooses among
-    the policy's chunks, None for nobody.
+    the policy's chunks, None for nobody. remote: who acts in place of the policy with these ``params``, which are then not read.
 
     Raises:
-      Stopped: a signal asked for it; nothing of this suite is stored.
+      InputError: the remote policy is lost. Stopped: a signal asked for it; nothing of this suite is stored.
     """
-    policy = parts.policy_of(config)
     seeds = config.evaluate.seeds
     horizon = parts.horizon_of(config)
     jobs = [episode_of(spec, horizon(spec), (i, seed)) for i, spec in enumerate(specs) for seed in range(seeds)]
-    simulator, policy_fn = acting(policy, params, sim, catalogue, guide)
+    if remote is not None:
+        simulator = policy_fn = Asking(sim, catalogue, remote, config.evaluate.executed)
+    else:
+        simulator, policy_fn = acting(parts.policy_of(config), params, sim, catalogue, guide)
     before = getattr(sim, "physics_steps", 0)
     drawn = (sim.frames, sim.seconds) if isinstance(sim, Eyes) else (0, 0.0)
     results: list[Result] = []
@@ -208,6 +215,9 @@ def run_suite(
             films.write_film(folder / film, result, catalogue, sim.bucket, parts.robot_of(config), config.sim.threads)
         records.append(_record(config, suite, result, film, moment))
     write_records(folder, records)
+    if settings.of_libero(config):
+        who = libero_records.fingerprint(params, guide.params if guide else ())
+        libero_records.write(folder, config, suite, moment, specs, records, who)
     measured = policy_fn.choices.means() if isinstance(policy_fn, Guided) else {}
     if isinstance(sim, Eyes):
         measured = {"frames": sim.frames - drawn[0], "rendering_s": round(sim.seconds - drawn[1], 2)}
@@ -267,11 +277,12 @@ def each_suite(
     store: Callable[[SuiteOutcome], None],
     moment: Moment = "after",
     guide: Guide | None = None,
+    remote: RemotePolicy | None = None,
 ) -> None:
-    """Roll out the suites that are not in ``skip``, each handed to ``store`` as soon as it is done."""
+    """Roll out the suites that are not in ``skip``, each handed to ``store`` as soon as it is done. Arguments as of run_suite."""
     scenes = chosen_scenes(config)
     bucket = parts.common_bucket([s for specs in scenes.values() for s in specs], catalogue)
     sim = parts.simulator(config, catalogue, bucket)
     for suite, specs in scenes.items():
         if suite not in skip:
-            store(run_suite(config, folder, suite, specs, sim, params, encoder, catalogue, moment, guide))
+            store(run_suite(config, folder, suite, specs, sim, params, encoder, catalogue, moment, guide, remote))

@@ -53,6 +53,7 @@ def strip(
     scene: Drawable, spec: SceneSpec, catalogue: Catalogue, qpos: np.ndarray, captions: Sequence[str], success: bool, threads: int
 ) -> Image.Image:
     """A film strip of the states ``qpos`` [f, q], from where the task's target is seen best."""
+    qpos = platforms.coordinates(scene, qpos)
     camera = camera_for(scene, qpos, platforms.of(spec).cameras.filmed, role_tokens(spec, catalogue)[::2], threads)
     pictures = render(scene.model, qpos, camera, height=HEIGHT, width=WIDTH, threads=threads)
     return film_strip(pictures, captions, title=spec.task.instruction, success=success)

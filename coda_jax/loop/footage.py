@@ -17,7 +17,7 @@ from coda_jax.loop.likeness import carried_out_again
 from coda_jax.programs import expressions
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.sim.demonstrate import Trajectory
-from coda_jax.sim.platforms import token_index
+from coda_jax.sim.platforms import coordinates, token_index
 from coda_jax.sim.render import render
 from coda_jax.sim.simulator import Episode, episode_of
 from coda_jax.types import TOKENS, WorldView
@@ -56,7 +56,8 @@ class Footage:
     def _of(self, episode: Episode, views: WorldView, predicates: np.ndarray, joints: np.ndarray, draw: Draw | None) -> Seen:
         names = [""] * TOKENS
         for name, token in token_index(episode.spec, self._catalogue).items():
-            names[token] = name
+            if token < TOKENS:  # what follows are regions
+                names[token] = name
         phases = {name: predicates[:, 1 + i] for i, name in enumerate(PHASES)}
         return Seen(tuple(names), views, predicates[:, 0], phases, phases_passed(predicates[:, :_COLUMNS]), joints, draw)
 
@@ -74,10 +75,10 @@ class Footage:
         spec, sim = trajectory.episode.spec, self._sim
 
         def draw(frames: Sequence[tuple[int, str]]) -> list[bytes]:
-            model = self._platform.drawable(spec, self._catalogue, sim.bucket, self._robot).model
-            qpos = trajectory.qpos[[step - 1 for step, _ in frames]]
+            scene = self._platform.drawable(spec, self._catalogue, sim.bucket, self._robot)
+            qpos = coordinates(scene, trajectory.qpos[[step - 1 for step, _ in frames]])
             chosen = {"height": HEIGHT, "width": WIDTH, "samples": self._samples, "threads": self._config.sim.threads}
-            seen = [render(model, qpos, camera, **chosen) for camera in self._platform.cameras.both]
+            seen = [render(scene.model, qpos, camera, **chosen) for camera in self._platform.cameras.both]
             return [
                 png_of(film_strip(frame[None], [words]), small=True)
                 for frame, (_, words) in zip(np.concatenate(seen, axis=2), frames, strict=True)

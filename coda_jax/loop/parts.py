@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jax
 
@@ -51,20 +53,39 @@ from coda_jax.sim.supervision.scene_tries import SceneTries
 from coda_jax.sim.supervision.supervisor import ScriptedSupervisor
 from coda_jax.sim.validity import ValiditySettings
 
+if TYPE_CHECKING:
+    from coda_jax.learning.policies.remote import RemotePolicy
+
 _ADAPTERS = 2**20  # stream of the seed, beyond those of scenes and rollouts
 
 
 def policy_of(config: settings.Config) -> FlowPolicy:
     """The policy of a run: ``policy.heads`` is for one goal; every further goal that a family may ask for adds its named heads."""
     goals = max(families.get(name).most_targets for name in settings.families(config))
+    layers = {name: value for name, value in config.policy.items() if name != "kind"}
     if config.obs == "pixels":
         seen = config.pixels
         own = {"height": seen.height, "columns": seen.width, "place_weight": seen.place_weight}
         own |= {name: seen[name] for name in ("patch", "channels", "layers")}
-        policy = settings.build(PixelPolicy, config.policy, text_dim=TEXT_DIM, goals=1, **own)
+        policy = settings.build(PixelPolicy, layers, text_dim=TEXT_DIM, goals=1, **own)
     else:
-        policy = settings.build(FlowPolicy, config.policy, text_dim=TEXT_DIM, goals=1)
+        policy = settings.build(FlowPolicy, layers, text_dim=TEXT_DIM, goals=1)
     return dataclasses.replace(policy, heads=policy.heads + NAMED_HEADS * (goals - 1), goals=goals)
+
+
+def remote_of(config: settings.Config) -> RemotePolicy:
+    """The policy behind ``remote.address``, connected.
+
+    Raises:
+      InputError: nobody answers there, or the key's environment variable is not set.
+    """
+    from coda_jax.learning.policies.remote import RemotePolicy, RemoteSettings
+
+    chosen = {name: value for name, value in config.remote.items() if name != "key_variable"}
+    variable = config.remote.key_variable
+    if variable and not os.environ.get(variable):
+        raise InputError(f"the environment variable {variable}, which config.remote.key_variable names, is not set")
+    return RemotePolicy(RemoteSettings(**chosen, api_key=os.environ[variable] if variable else ""))
 
 
 def renderer_name(config: settings.Config) -> str:

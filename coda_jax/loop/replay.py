@@ -18,6 +18,7 @@ from coda_jax.memory.rows import Episode
 from coda_jax.memory.store import FILE, Memory
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.sim.platforms import coordinates
 from coda_jax.sim.render import render
 from coda_jax.sim.replay import replay
 from coda_jax.sim.simulator import episode_of
@@ -71,8 +72,9 @@ def run(folder: Path, episode_id: int, output: Path | None) -> None:
     (trajectory,) = replay(sim, [(episode_of(spec, parts.horizon_of(config)(spec), outcome.trial.key), outcome.actions)])
     if trajectory.success != episode.success:
         print("the rollout ends otherwise here than where it was recorded: another backend or version of the simulator")
-    model = platform.drawable(spec, catalogue, bucket, parts.robot_of(config)).model
-    both = [render(model, trajectory.qpos, camera, height=HEIGHT, width=WIDTH) for camera in platform.cameras.both]
+    scene = platform.drawable(spec, catalogue, bucket, parts.robot_of(config))
+    qpos = coordinates(scene, trajectory.qpos)
+    both = [render(scene.model, qpos, camera, height=HEIGHT, width=WIDTH) for camera in platform.cameras.both]
     frames = np.concatenate(both, axis=2)
     path = output or folder / "videos" / f"episode_{episode_id}.webp"
     try:

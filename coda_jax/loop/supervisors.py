@@ -14,6 +14,7 @@ from coda_jax.loop import parts
 from coda_jax.loop.run import Run
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.demonstrate import Trajectory
+from coda_jax.sim.platforms import coordinates
 from coda_jax.sim.render import render
 from coda_jax.sim.supervision.scene_tries import SceneTries
 from coda_jax.sim.supervision.supervisor import ScriptedSupervisor
@@ -43,8 +44,7 @@ def frames(run: Run, trajectory: Trajectory, steps: Sequence[int]) -> list[Pictu
     config, bucket = run.config, parts.training_bucket(run.config, run.train)
     platform = parts.platform_of(config)
     scene = platform.drawable(trajectory.episode.spec, run.everything, bucket, parts.robot_of(config))
-    drawn = render(
-        scene.model, trajectory.qpos[list(steps)], platform.cameras.front, height=HEIGHT, width=WIDTH, threads=config.sim.threads or 1
-    )
+    states, size = coordinates(scene, trajectory.qpos[list(steps)]), {"height": HEIGHT, "width": WIDTH}
+    drawn = render(scene.model, states, platform.cameras.front, **size, threads=config.sim.threads or 1)
     captions = [f"after control step {step}, in {trajectory.skills[step]}" for step in steps]
     return [Picture(png_of(Image.fromarray(frame)), caption) for frame, caption in zip(drawn, captions, strict=True)]

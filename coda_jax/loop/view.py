@@ -17,6 +17,8 @@ from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.leakage import HeldOutContent, refuse_held_out
 from coda_jax.scenes.program import evaluate_scene
 from coda_jax.scenes.spec import SceneSpec
+from coda_jax.sim import platforms
+from coda_jax.sim.observe import scene_texts
 from coda_jax.sim.platforms import check
 
 HEIGHT, WIDTH = 360, 480
@@ -43,14 +45,25 @@ def scene_of(config: settings.Config, program: Path | None, suite: str, index: i
 
 def table(spec: SceneSpec, catalogue: Catalogue) -> list[str]:
     """The symbol table as aligned lines: id, words, asset, roles, position, turn, support, affordances."""
+    words, index = scene_texts(spec, catalogue)[0], platforms.token_index(spec, catalogue)
     rows = [("id", "words", "asset", "roles", "position, m", "yaw, rad", "on", "affordances")]
     for thing in spec.attributes.objects:
         asset, place = catalogue.get(thing.asset), spec.placement(thing.object)
         roles = ", ".join(r.role for r in spec.task.roles if r.object == thing.object)
         position = "({:.3f}, {:.3f}, {:.3f})".format(*place.pos_m)
-        words = f"{thing.colour} {asset.category}"
         affordances = ", ".join(asset.affordances) or "-"
-        rows.append((thing.object, words, thing.asset, roles or "-", position, f"{place.yaw_rad:.2f}", place.support, affordances))
+        rows.append(
+            (
+                thing.object,
+                words[index[thing.object]],
+                thing.asset,
+                roles or "-",
+                position,
+                f"{place.yaw_rad:.2f}",
+                place.support,
+                affordances,
+            )
+        )
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 

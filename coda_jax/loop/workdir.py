@@ -24,6 +24,7 @@ from coda_jax.sim.own_robot.errors import RobotError
 CONFIG_FILE = "config.json"
 PART_FILE = CONFIG_FILE + ".part"  # of a process that was killed at its start
 LOCK_FILE = ".lock"
+_UNREAD = ("sweep", "serve", "remote")  # sections that no run reads
 # how a language model is reached: a run may go on through another address, with other patience
 _FREE = tuple(f"agents.llm.{name}" for name in ("base_url", "key_variable", "deadline_s", "retries", "concurrency"))
 EVALUATIONS = "evaluations"  # folder of what --mode=evaluate writes, one folder for each set of settings
@@ -80,8 +81,8 @@ def read_config(workdir: Path) -> settings.Config:
 def check(workdir: Path, config: settings.Config, free: tuple[str, ...] = ()) -> bool:
     """Whether the folder already holds a run of this configuration.
 
-    free: sections that may differ (an evaluation may use other ``evaluate`` settings than the run). "sweep" always may: no run reads it;
-    so may how a language model is reached.
+    free: sections that may differ (an evaluation may use other ``evaluate`` settings than the run). Sections that no run reads always
+    may; so may how a language model is reached.
 
     Raises:
       InputError: it holds a run of another configuration (the difference is named), or other files, or is no folder.
@@ -96,7 +97,7 @@ def check(workdir: Path, config: settings.Config, free: tuple[str, ...] = ()) ->
         return False
     stored = _read(workdir)
     changes = settings.differences(stored.get("config", {}), settings.to_dict(config))
-    changes = [line for line in changes if line.split(":")[0].split(".")[0] not in (*free, "sweep") and line.split(":")[0] not in _FREE]
+    changes = [line for line in changes if line.split(":")[0].split(".")[0] not in (*free, *_UNREAD) and line.split(":")[0] not in _FREE]
     if changes:
         shown = "\n  ".join(changes[:20] + ([f"and {len(changes) - 20} more"] if len(changes) > 20 else []))
         raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coda_jax.programs import libero
 from coda_jax.programs.expressions import Expr
 
 GRIPPER_OPEN_M = 0.04  # half open; a held object wider than this still fails by finger contact
@@ -33,11 +34,13 @@ def settled(*targets: str) -> tuple[Expr, ...]:
 
 
 def goal_of(success: Expr) -> Expr:
-    """The goal that ``nu`` was built from.
+    """The goal that ``nu`` was built from; one of LIBERO's predicates, which asks for no more, is its own.
 
     Raises:
-      ValueError: the expression is no nu.
+      ValueError: the expression is no success predicate.
     """
+    if success.op in libero.PREDICATES:
+        return success
     goal, *rest = success.args or ("",)
     targets = [str(a.args[0]) for a in rest if isinstance(a, Expr) and a.op == "still" and len(a.args) == 1]
     if isinstance(goal, Expr) and targets and success == nu(goal, *targets):

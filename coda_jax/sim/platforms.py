@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # platforms import what they are made of when they are asked 
     from coda_jax.sim.supervision.remarks import Inspector
     from coda_jax.sim.validity import Report, ValiditySettings
 
-_MODULES = {TABLETOP: "coda_jax.sim.tabletop"}  # each with its PLATFORM
+_MODULES = {TABLETOP: "coda_jax.sim.tabletop", "libero": "coda_jax.sim.libero.platform"}  # each with its PLATFORM
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,6 +121,11 @@ def of(spec: SceneSpec) -> Platform:
 def token_index(spec: SceneSpec, catalogue: Catalogue) -> Mapping[str, int]:
     """Token of each id of a scene, as its platform numbers them."""
     return of(spec).token_index(spec, catalogue)
+
+
+def coordinates(scene: Drawable, qpos: np.ndarray) -> np.ndarray:
+    """Stored coordinates [..., q] as those of the scene's model: worlds of several structures are stored as wide as the largest."""
+    return qpos[..., : scene.model.nq]
 
 
 def check(specs: Sequence[SceneSpec], catalogue: Catalogue, settings: ValiditySettings) -> list[Report]:

@@ -14,10 +14,11 @@ from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.evaluation.report import markup, sections
 from coda_jax.evaluation.report.cost import costs
 from coda_jax.evaluation.report.critic import critic
-from coda_jax.evaluation.report.data import HELD_OUT, RunData, load, pooled
+from coda_jax.evaluation.report.data import HELD_OUT, IN_DISTRIBUTION, RunData, load, pooled
 from coda_jax.evaluation.report.environments import environments
 from coda_jax.evaluation.report.gallery import gallery
 from coda_jax.evaluation.report.language import language_model
+from coda_jax.evaluation.report.libero import libero
 from coda_jax.evaluation.report.modes import modes
 from coda_jax.evaluation.report.potentials import potentials
 from coda_jax.evaluation.report.rounds import diagnoses, rounds
@@ -28,6 +29,7 @@ _HEADING = re.compile(r'<section id="([^"]*)"><h2>([^<]*)</h2>')
 # the answer first, then how it came about, then what it cost
 SECTIONS: tuple[Callable[[RunData], str], ...] = (
     sections.suites,
+    libero,
     rounds,
     modes,
     diagnoses,
@@ -97,7 +99,7 @@ def _headline(run: RunData) -> str:
         )
     total = after if after.n else before
     if total.n:
-        in_distribution = pooled(run.summary, ("id",), "after" if after.n else "before")
+        in_distribution = pooled(run.summary, IN_DISTRIBUTION, "after" if after.n else "before")
         inside = f", against {markup.percent(in_distribution)} in distribution" if in_distribution.n else ""
         return f"The policy solves {markup.percent(total)} of the held-out scenes ({total.k}/{total.n}){inside}."
     return "No held-out suite has been evaluated yet."

@@ -17,7 +17,8 @@ from coda_jax.evaluation.statistics import Interval, cluster_bootstrap
 from coda_jax.runtime import InputError
 
 LEDGER = "ledger.json"
-HELD_OUT = ("instances", "layouts", "tasks", "categories")
+IN_DISTRIBUTION = ("id", "standard")
+HELD_OUT = ("instances", "layouts", "tasks", "categories", "pos", "task")
 _IMAGE_TYPES = {".png": "image/png", ".webp": "image/webp", ".jpg": "image/jpeg"}
 _CURVE_POINTS = 400
 _IMAGE_BYTES = 2_000_000  # a larger picture would make the page unwieldy

@@ -13,7 +13,7 @@ from coda_jax.evaluation.metrics import Moment, Tally
 from coda_jax.evaluation.mode_history import number, tally
 from coda_jax.evaluation.records import EvalRecord
 from coda_jax.evaluation.report import charts, markup
-from coda_jax.evaluation.report.data import HELD_OUT, RunData, pooled, thinned
+from coda_jax.evaluation.report.data import HELD_OUT, IN_DISTRIBUTION, RunData, pooled, thinned
 from coda_jax.evaluation.terminal import duration
 
 COLOURS: dict[Moment, str] = {"before": "#9ca3af", "after": "#2563eb"}
@@ -30,7 +30,7 @@ def tiles(run: RunData) -> str:
     s = run.summary
     moment: Moment = "after" if any("after" in m for f in s.suites.values() for m in f.values()) else "before"
     shown = []
-    for label, suites in (("in distribution", ("id",)), ("held out, four suites", HELD_OUT)):
+    for label, suites in (("in distribution", IN_DISTRIBUTION), ("held out", HELD_OUT)):
         total = pooled(s, suites, moment)
         if total.n:
             shown.append((markup.percent(total), f"{label}: {total.k}/{total.n}, {markup.interval_text(total)}"))

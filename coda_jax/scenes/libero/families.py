@@ -23,6 +23,7 @@ from coda_jax.scenes.libero.bddl import Atom
 from coda_jax.scenes.libero.catalogue import CATEGORY
 from coda_jax.scenes.libero.exchange import EXCHANGE
 from coda_jax.scenes.libero.goals import to_atom, to_expression
+from coda_jax.scenes.libero.staging import ANY_GOAL
 from coda_jax.scenes.libero.things import ASSET_PREFIX, ASSETS, DRAWER
 from coda_jax.scenes.placement import Workspace
 from coda_jax.scenes.spec import SceneSpec
@@ -238,6 +239,7 @@ class LiberoGoal(LiberoFamily):
     """One scene, many goals. Those marked as test are asked by the suite libero_goal_task alone."""
 
     name = "libero_goal"
+    staging = ANY_GOAL
     pairs: ClassVar[Mapping[tuple[str, str], str]] = {
         **_pairs("train", "on", "akita_black_bowl", "cream_cheese"),
         **_pairs("test", "on", "akita_black_bowl", "wine_bottle"),

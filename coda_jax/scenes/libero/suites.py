@@ -1,12 +1,14 @@
 """The scenes of LIBERO that a run meets: source tasks drawn afresh for training, and the suites that it is evaluated on.
 
-The split "test" of a suite is the package's own initial states, in which the simulator starts exactly; "validation" are fresh draws from
-the regions of the same tasks, so that nothing is tuned on the states that are reported. Tasks take turns, so that the first scenes of a
-suite are as many of each.
+Each suite is there twice: asked for in the words of its task files, and "by_name" in those that runners make of the files' names, which
+in the suites with other tasks are the words of the task that was there before. The split "test" of a suite is the package's own initial
+states, in which the simulator starts exactly; "validation" are fresh draws from the regions of the same tasks, so that nothing is tuned on
+the states that are reported. Tasks take turns, so that the first scenes of a suite are as many of each.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import zlib
@@ -19,7 +21,9 @@ from coda_jax.scenes.libero.importing import scene
 from coda_jax.scenes.libero.tasks import Task
 from coda_jax.scenes.spec import SceneSpec
 
-SUITES = ("standard", "pos", "task")  # of tasks.PERTURBATIONS: those that the paper evaluates on
+PERTURBATIONS = ("standard", "pos", "task")  # of tasks.PERTURBATIONS: those that the paper evaluates on
+BY_NAME = "_by_name"
+SUITES = (*PERTURBATIONS, *(name + BY_NAME for name in PERTURBATIONS))
 DRAWS = 10  # validation scenes of each task
 
 
@@ -36,7 +40,15 @@ def frozen(family: str, suite: str, split: str) -> tuple[SceneSpec, ...]:
     """
     if suite not in SUITES:
         raise InputError(f"{family} has no suite {suite[:60]!r}: use one of {', '.join(SUITES)}")
-    return _initial(family, suite) if split == "test" else _drawn(family, suite)
+    perturbation = suite.removesuffix(BY_NAME)
+    found = _initial(family, perturbation) if split == "test" else _drawn(family, perturbation)
+    return found if perturbation == suite else tuple(by_name(spec) for spec in found)
+
+
+def by_name(spec: SceneSpec) -> SceneSpec:
+    """The same scene, asked for in the words of its task file's name."""
+    prompt = tasks.task(spec.spatial.layout).prompt_from_name
+    return dataclasses.replace(spec, task=dataclasses.replace(spec.task, instruction=prompt))
 
 
 @functools.cache

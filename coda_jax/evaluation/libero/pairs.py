@@ -1,0 +1,119 @@
+"""Two runs on the same LIBERO episodes: two policies, before and after training, or the official and the native simulator."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+import numpy as np
+
+from coda_jax.evaluation.libero.records import SOURCES, Episode, of_source
+from coda_jax.evaluation.libero.totals import check_alike
+from coda_jax.evaluation.statistics import PairedDifference, mcnemar, paired_difference
+
+SETTINGS = ("step_limit", "settle_steps", "replan_steps", "seed")
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """Episodes that both runs hold and neither lost to its simulator: n of them, of which ``both`` succeeded in both, ``only_first`` and
+    ``only_second`` in one. errors: pairs left out since the simulator failed in one.
+
+    same_steps: pairs of equal outcome after equally many steps. end_m: median over those of the largest difference of the final qpos (m
+    or rad), None where a run did not record it.
+    """
+
+    suite: str
+    source: str
+    n: int
+    both: int
+    only_first: int
+    only_second: int
+    errors: int
+    same_steps: int
+    end_m: float | None
+
+    @property
+    def first(self) -> int:
+        """Successes of the first run."""
+        return self.both + self.only_first
+
+    @property
+    def second(self) -> int:
+        """Successes of the second run."""
+        return self.both + self.only_second
+
+    @property
+    def difference(self) -> PairedDifference:
+        """Second minus first, with its 95 % interval; an episode is the unit."""
+        changes = [1.0] * self.only_second + [-1.0] * self.only_first + [0.0] * (self.n - self.only_first - self.only_second)
+        return paired_difference(changes)
+
+    @property
+    def p(self) -> float:
+        """Exact two-sided p-value of "neither run is better" (McNemar)."""
+        return mcnemar(self.only_first, self.only_second)
+
+
+def pairs(first: Iterable[Episode], second: Iterable[Episode]) -> list[Pair]:
+    """A row for each suite and source of prompts that both hold.
+
+    Raises:
+      ValueError: they share no episode, one run is of several policies or settings, or an episode has another task file, initial state or
+        prompt in the second run.
+    """
+    ours, theirs = list(first), list(second)
+    check_alike(ours)
+    check_alike(theirs)
+    rows = []
+    for suite in dict.fromkeys(e.suite for e in ours):
+        for source in SOURCES:
+            mine = {e.key: e for e in of_source((e for e in ours if e.suite == suite), source)}
+            other = {e.key: e for e in of_source((e for e in theirs if e.suite == suite), source)}
+            matched = [(e, other[key]) for key, e in mine.items() if key in other]
+            if matched:
+                rows.append(_pair(suite, source, matched))
+    if not rows:
+        raise ValueError("the two runs share no episode: run both on the same suites, tasks, initial states and source of prompts")
+    return rows
+
+
+def other_settings(first: Iterable[Episode], second: Iterable[Episode]) -> list[str]:
+    """Settings in which two runs differ, e.g. "replan_steps 5 and 10"; what the difference of their policies also stands for."""
+    ours, theirs = list(first), list(second)
+    found = []
+    for name in SETTINGS:
+        a, b = (sorted({getattr(e, name) for e in run}) for run in (ours, theirs))
+        if a != b:
+            found.append(f"{name} {', '.join(map(str, a))} and {', '.join(map(str, b))}")
+    return found
+
+
+def _pair(suite: str, source: str, matched: list[tuple[Episode, Episode]]) -> Pair:
+    for a, b in matched:
+        for name in ("bddl_sha256", "init_sha256", "prompt"):
+            values = [" ".join(getattr(e, name).lower().split()) for e in (a, b)]  # task files are read with and without their capitals
+            if values[0] != values[1]:
+                raise ValueError(f"{suite}, {a.name}@{a.init_index} has another {name} in the second run: these are not the same episodes")
+    sound = [(a, b) for a, b in matched if "error" not in (a.outcome, b.outcome)]
+    won = [(a.outcome == "success", b.outcome == "success") for a, b in sound]
+    alike = [(a, b) for a, b in sound if a.outcome == b.outcome and a.steps == b.steps]
+    ends = [_end(a, b) for a, b in alike]
+    known = [end for end in ends if end is not None]
+    return Pair(
+        suite,
+        source,
+        len(sound),
+        both=sum(a and b for a, b in won),
+        only_first=sum(a and not b for a, b in won),
+        only_second=sum(b and not a for a, b in won),
+        errors=len(matched) - len(sound),
+        same_steps=len(alike),
+        end_m=float(np.median(known)) if known else None,
+    )
+
+
+def _end(a: Episode, b: Episode) -> float | None:
+    if a.final_qpos is None or b.final_qpos is None or len(a.final_qpos) != len(b.final_qpos):
+        return None
+    return float(np.abs(np.subtract(a.final_qpos, b.final_qpos)).max())

@@ -1,0 +1,80 @@
+"""k/n of LIBERO episodes by suite, perturbation and task, the two sources of prompts always apart, simulator errors apart."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+
+from coda_jax.evaluation.libero.records import SOURCES, Episode, of_source
+from coda_jax.evaluation.statistics import Interval, wilson
+
+BASES = ("libero_object", "libero_goal", "libero_spatial", "libero_10")
+KINDS = {"": "standard", "_swap": "Pos", "_task": "Task", "_object": "Object", "_lan": "Language"}  # by the suite's ending
+
+
+@dataclasses.dataclass(frozen=True)
+class Total:
+    """Episodes of one row. k of n succeeded; errors: of the simulator, in neither. settled: of n, solved by the no-ops before the policy
+    acted. steps: mean of the successes, None without one."""
+
+    group: str
+    source: str
+    k: int
+    n: int
+    errors: int
+    settled: int
+    steps: float | None
+
+    @property
+    def interval(self) -> Interval:
+        """95 %, Wilson; one episode for each initial state."""
+        return wilson(self.k, self.n)
+
+
+def kind_of(suite: str) -> str:
+    """ "standard", "Pos", "Task", ...: what a suite changes; its own name where it belongs to none of the known suites."""
+    base = next((base for base in BASES if suite == base or suite.startswith(base + "_")), None)
+    return suite if base is None else KINDS.get(suite.removeprefix(base), suite)
+
+
+def task_of(episode: Episode) -> str:
+    return f"{episode.suite} {episode.task}: {episode.name}"
+
+
+def totals(episodes: Iterable[Episode], group: Callable[[Episode], str] = lambda e: e.suite) -> list[Total]:
+    """A row for each group and each source of prompts, groups in the order of their first episodes.
+
+    Raises:
+      ValueError: the episodes are of several policies, stacks or settings, which are not added up.
+    """
+    every = list(episodes)
+    check_alike(every)
+    rows = []
+    for name in dict.fromkeys(group(e) for e in every):
+        for source in SOURCES:
+            own = of_source((e for e in every if group(e) == name), source)
+            if own:
+                rows.append(_total(name, source, own))
+    return rows
+
+
+def check_alike(episodes: Sequence[Episode]) -> None:
+    """Raises ValueError where episodes differ in who acted, in which stack, or under which settings."""
+    for name in ("policy", "stack", "seed", "settle_steps", "replan_steps", "most_steps", "versions"):
+        values = {str(getattr(e, name)) for e in episodes}
+        if len(values) > 1:
+            raise ValueError(f"the records differ in {name} ({', '.join(sorted(values)[:3])}): count them apart")
+
+
+def _total(name: str, source: str, episodes: Sequence[Episode]) -> Total:
+    counted = [e for e in episodes if e.outcome != "error"]
+    steps = [e.steps for e in counted if e.outcome == "success"]
+    return Total(
+        name,
+        source,
+        len(steps),
+        len(counted),
+        len(episodes) - len(counted),
+        sum(e.solved_by_settling for e in counted),
+        sum(steps) / len(steps) if steps else None,
+    )

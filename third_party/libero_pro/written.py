@@ -1,0 +1,76 @@
+"""The file of records: a JSON object a line, appended as episodes end, so that a stopped run goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+SAME = ("format", "stack", "policy", "observes", "seed", "settle_steps", "replan_steps", "most_steps", "versions")  # within one file
+
+
+class RecordsError(ValueError):
+    """A file of records cannot be continued; the message says why and what to change."""
+
+
+class Records:
+    """Records of one run. done: keys of the episodes that need not be run again.
+
+    same: values of the fields SAME, which every record gets and every earlier one must have. retry_errors: whether episodes that ended with
+    an error of the simulator are run again; a later record of an episode replaces an earlier one for readers.
+
+    Raises:
+      RecordsError: the file is damaged, or of another policy, seed, stack or other settings.
+    """
+
+    def __init__(self, path: Path, same: dict[str, Any], retry_errors: bool = False):
+        self._same = {"format": FORMAT, **same}
+        assert self._same.keys() == set(SAME)
+        self.records: list[dict[str, Any]] = []
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = path.read_bytes() if path.exists() else b""
+        whole = data[: data.rfind(b"\n") + 1]  # what a kill cut short is run again
+        for number, line in enumerate(whole.split(b"\n")[:-1], 1):
+            self.records.append(self._read(path, number, line))
+        self.done = {key_of(r) for r in self.records if not (retry_errors and r["outcome"] == "error")}
+        self._file = path.open("ab")
+        self._file.truncate(len(whole))
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Append one episode, on disk when this returns."""
+        record = {**self._same, **record}
+        self._file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.records.append(record)
+        self.done.add(key_of(record))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _read(self, path: Path, number: int, line: bytes) -> dict[str, Any]:
+        try:
+            record = json.loads(line)
+            key_of(record)
+            found = {name: record[name] for name in SAME}
+        except (ValueError, KeyError, TypeError) as error:
+            raise RecordsError(f"{path}:{number} is no record ({error}); choose another --out, or remove the line") from None
+        for name, wanted in self._same.items():
+            if found[name] != wanted:
+                raise RecordsError(
+                    f"{path} was made with {name} {_short(found[name])}, this run has {_short(wanted)}; choose another --out, or set it "
+                    "back"
+                )
+        return record
+
+
+def key_of(record: dict[str, Any]) -> tuple[str, str, int, str]:
+    """As plan.Episode.key."""
+    return record["suite"], record["name"], record["init_index"], record["prompt_source"]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 200 else text[:200] + " ..."
