@@ -22,6 +22,7 @@ from coda_jax import runtime
 _PARTS = flags.DEFINE_list("parts", ["parity", "predicates", "steps"], "What to measure.")
 _EPISODES = flags.DEFINE_integer("episodes", 200, "Episodes of the predicates' comparison.", lower_bound=5)
 _SEEDS = flags.DEFINE_integer("seeds", 1, "Episodes of each task in the states' comparison.", lower_bound=1)
+_MOTION = flags.DEFINE_float("motion", 1.0, "Largest action of the states' comparison.", lower_bound=0.0, upper_bound=1.0)
 _WORLDS = flags.DEFINE_integer("worlds", 40, "Worlds of the native simulator.", lower_bound=1)
 _STEPS = flags.DEFINE_integer("steps", 60, "Official policy steps of each round.", lower_bound=1)
 _OUT = flags.DEFINE_string("out", "", "File of JSON lines that results are appended to.")
@@ -32,10 +33,19 @@ def _parity() -> Iterator[tuple[dict[str, Any], str]]:
 
     for seed in range(_SEEDS.value):
         for suite, number in parity.TASKS:
-            p = parity.compare(suite, number, seed)
+            p = parity.compare(suite, number, seed, motion=_MOTION.value)
             said = f"{p.worst:.1e} apart, official against itself {p.own:.1e}, one step {p.step:.1e}, robot touches in {p.contacts} steps"
             record = {"name": f"parity_{suite}_{number}_{seed}", "value": p.worst, "unit": "m or rad", "worlds": 1, "peer_value": p.own}
-            yield record | {"peer": "the official environment from a start 1e-15 rad away", "step": p.step, "contacts": p.contacts}, said
+            yield (
+                record
+                | {
+                    "peer": "the official environment from a start 1e-15 rad away",
+                    "step": p.step,
+                    "contacts": p.contacts,
+                    "motion": _MOTION.value,
+                },
+                said,
+            )
 
 
 def _predicates() -> Iterator[tuple[dict[str, Any], str]]:

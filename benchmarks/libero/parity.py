@@ -33,12 +33,12 @@ class Parity:
     contacts: int
 
 
-def compare(suite: str, number: int, seed: int, steps: int = STEPS) -> Parity:
-    """One task's first initial state under random actions."""
+def compare(suite: str, number: int, seed: int, steps: int = STEPS, motion: float = 1.0) -> Parity:
+    """One of a task's initial states under random actions, of which ``motion`` is the largest."""
     task = tasks.tasks(suite)[number]
     model = models.load(task)
     state = states.read(task.init, 1 + model.model.nq + model.model.nv)[seed % 50]
-    actions = random_actions(np.random.default_rng(seed), steps)
+    actions = motion * random_actions(np.random.default_rng(seed), steps)
     official, worlds, lent = Official(task), Worlds([model], threads=1), Worlds([model], threads=1)
     try:
         official.start(state, model.model)
