@@ -92,7 +92,10 @@ def tables(rows: list[dict[str, Any]]) -> str:
             steps = ", ".join(str(s) for s in r["steps"]) + f" of {r['horizon']}"
             lines.append(f"| `{r['task']}` | {r['solved']}/{r['states']} | {r['first_grasp']} | {steps} | {told} |")
         cpu, taken = sum(r["cpu_s"] for r in own), sum(r["control_steps"] for r in own)
-        lines += ["", f"{taken} control steps in {cpu:.0f} CPU-s: {1000 * cpu / taken:.1f} ms a step, {60 * solved / cpu:.0f} demonstrations a CPU minute."]
+        lines += [
+            "",
+            f"{taken} control steps in {cpu:.0f} CPU-s: {1000 * cpu / taken:.1f} ms a step, {60 * solved / cpu:.0f} solved a CPU minute.",
+        ]
         lines += [""]
     return "\n".join(lines)
 

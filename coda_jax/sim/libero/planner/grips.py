@@ -48,12 +48,10 @@ _PALM_PLAY_M = 0.004
 _WIDEST_M, _SQUARE_M = 0.038, 0.004  # half of what the jaws get around; a thing as wide both ways, within this, is held either way
 _END_M = 0.016  # from the end of what is long to the grip point at the least
 
-_BAR_X, _BAR_Y = -0.0028, -0.1016
-HANDLES = {
-    "top_level": Handle((_BAR_X, _BAR_Y, 0.1839), 1.2),
-    "middle_level": Handle((_BAR_X, _BAR_Y, 0.1104), 1.2),
-    "bottom_level": Handle((_BAR_X, _BAR_Y, 0.0411), 0.7),
-}
+BAR_M = {joint: (-0.0028, -0.1016, z) for joint, z in (("top_level", 0.1839), ("middle_level", 0.1104), ("bottom_level", 0.0411))}
+HANDLES = {joint: Handle(BAR_M[joint], 1.2) for joint in ("top_level", "middle_level")}
+# The bottom one is out of reach: with a level hand the palm meets the table, tilted more it meets the handles above.
+BAR_HALF_M = 0.0085  # of its height
 WALL_TOP_M = {"top_level": 0.2157, "middle_level": 0.1460, "bottom_level": 0.0774}  # of a drawer's walls, from the cabinet's root
 HANDLE_Y_M, HANDLE_HALF_M = -0.1093, 0.0444  # its outer face, and half its length
 DRAWER_Y_M = (-0.0779, -0.0648)  # outer and inner face of a drawer's front

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -20,12 +21,15 @@ NEUTRAL_RAD = -math.pi / 2  # yaw along which the jaws close at the start
 _PLAY_M = 0.003
 _SHOULDER_M = (0.0, 0.0, 0.345)
 _BACK_M, _INWARDS_M = 0.21, 0.088  # from the grip point to the wrist: against the approach, and across it towards the robot
-_REACH_M = (0.33, 0.655)  # of the wrist from the shoulder, within which the controller has force to spare: folded it is 0.25, stretched 0.72
+_REACH_M = (
+    0.33,
+    0.655,
+)  # of the wrist from the shoulder, within which the controller has force to spare: folded it is 0.25, stretched 0.72
 _ACROSS = 0.35  # least share of a tilt across the closing that goes outwards
 _TILTS_RAD = np.arange(0.0, 0.65, 0.05)
 
 
-def rotation(closing: Float[np.ndarray, "b 3"], approach: Float[np.ndarray, "b 3"]) -> Float[np.ndarray, "b 3 3"]:
+def rotation(closing: Float[np.ndarray, "*b 3"], approach: Float[np.ndarray, "*b 3"]) -> Float[np.ndarray, "*b 3 3"]:
     """Rotations of the hand with the jaws closing along one unit vector and the fingers pointing along another."""
     return np.stack([np.cross(closing, approach), closing, approach], -1)
 
@@ -35,7 +39,7 @@ def level(yaw: Float[np.ndarray, " b"]) -> Float[np.ndarray, "b 3"]:
     return np.stack([np.cos(yaw), np.sin(yaw), np.zeros_like(yaw)], -1)
 
 
-def reaching(point: Float[np.ndarray, "3"], yaw: float) -> Float[np.ndarray, "3"]:
+def reaching(point: Float[np.ndarray, 3], yaw: float) -> Float[np.ndarray, 3]:
     """Approach at a grip point with the jaws closing along a yaw: straight down, or tilted across the closing as far as the arm needs.
 
     Outwards where it would be stretched, inwards where it would be folded.
@@ -59,13 +63,17 @@ def reaching(point: Float[np.ndarray, "3"], yaw: float) -> Float[np.ndarray, "3"
     return best
 
 
-def nearest(yaw: np.ndarray, around: np.ndarray) -> np.ndarray:
+Yaw = TypeVar("Yaw", float, np.ndarray)
+
+
+def nearest(yaw: Yaw, around: Yaw) -> Yaw:
     """``yaw`` shifted by a multiple of pi (the jaws are symmetric) to lie nearest to ``around``."""
     return yaw - np.pi * np.round((yaw - around) / np.pi)
 
 
-def room(x: float, y: float, z: float, yaw: float, others: Iterable[Footprint]) -> float:
-    """Smallest gap of the open hand, pointing down with its grip point at (x, y, z), to other things, m; negative where it overlaps one."""
+def room(point: Float[np.ndarray, 3], yaw: float, others: Iterable[Footprint]) -> float:
+    """Smallest gap of the open hand, pointing down with its grip point there, to other things, m; negative where it overlaps one."""
+    x, y, z = (float(v) for v in point)
     jaws = Footprint(x, y, OPEN_M + FINGER_M + _PLAY_M, FINGER_HALF_M, yaw, z - TIP_M)  # all that the fingers sweep
     parts = (jaws, Footprint(x, y, *PALM_HALF_M, yaw, z + PALM_M))
     return min((gap(part, other) for other in others for part in parts if other.top > part.bottom), default=math.inf)

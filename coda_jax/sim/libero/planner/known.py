@@ -13,7 +13,7 @@ from coda_jax.scenes.libero.things import DRAWER, Model, Region
 from coda_jax.scenes.placement import Footprint
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.libero.planner import grips
-from coda_jax.sim.plan import upright_yaw
+from coda_jax.sim.plan import NoPlan, upright_yaw
 from coda_jax.types import WorldView
 
 KNOB = "button"  # joint of a stove
@@ -54,7 +54,7 @@ class Known:
         self.spec = spec
         self.models: dict[str, Model] = {o.object: things.ASSETS[o.asset] for o in spec.attributes.objects}
         self.token = {name: i for i, name in enumerate(spec.object_ids)}
-        self.region = regions
+        self._regions = regions
         self.scale = {o.object: o.scale for o in spec.attributes.objects}
 
     def thing_of(self, name: str) -> tuple[str, str]:
@@ -67,6 +67,16 @@ class Known:
     def part(self, thing: str, part: str) -> Region | None:
         return self.models[thing].regions.get(part)
 
+    def region(self, name: str) -> int:
+        """Number of a region in the views.
+
+        Raises:
+          NoPlan: the scene's task file names no such region.
+        """
+        if name not in self._regions:
+            raise NoPlan(f"the scene has no region {name}: use one of {', '.join(self._regions)}")
+        return self._regions[name]
+
     def fixed(self, thing: str) -> Place:
         """A fixture's root."""
         placement, model = self.spec.placement(thing), self.models[thing]
@@ -74,11 +84,12 @@ class Known:
         return Place(pos, placement.yaw_rad)
 
     def joint(self, view: WorldView, world: int, thing: str, joint: str) -> float:
-        """Value of a joint now, m or rad."""
+        """Value of a joint now, m or rad; 0 of a drawer that the task file does not name."""
         if joint == KNOB:
             return float(view.articulation[world, self.token[thing]])
         assert view.regions is not None
-        return float(view.regions.joint[world, self.region[region_of(thing, joint)]])
+        number = self._regions.get(region_of(thing, joint))
+        return 0.0 if number is None else float(view.regions.joint[world, number])
 
     def boxes(self, view: WorldView, world: int) -> Mapping[str, list[Footprint]]:
         """Everything that stands in the way, as boxes by the thing."""
@@ -116,8 +127,9 @@ class Known:
             (outer, inner), height = grips.DRAWER_Y_M, grips.WALL_TOP_M[joint]
             bottom = height - 2 * model.regions[joint.replace("_level", "_region")].half_m[2]
             # Of a drawer the part in front of the body: handle, front and both sides.
-            handle, bar = (grips.HANDLE_Y_M + outer) / 2 + way, grips.HANDLES[joint].pos_m
-            found.append(place.box(bar[0], handle, grips.HANDLE_HALF_M, (outer - grips.HANDLE_Y_M) / 2, bar[2] - 0.0085, bar[2] + 0.0085))
+            bar_x, _, bar_z = grips.BAR_M[joint]
+            bar_y, half = (grips.HANDLE_Y_M + outer) / 2 + way, (outer - grips.HANDLE_Y_M) / 2
+            found.append(place.box(bar_x, bar_y, grips.HANDLE_HALF_M, half, bar_z - grips.BAR_HALF_M, bar_z + grips.BAR_HALF_M))
             found.append(place.box(x, (outer + inner) / 2 + way, grips.DRAWER_HALF_M, (inner - outer) / 2, bottom, height))
             middle, half = (outer + way + front) / 2, max((front - outer - way) / 2, 0.0)
             for side in (-1, 1):

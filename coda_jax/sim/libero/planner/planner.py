@@ -9,6 +9,7 @@ or a slip is corrected and the labels of noisy episodes stay clean (DART, Laskey
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -20,7 +21,7 @@ from coda_jax.sim import control
 from coda_jax.sim.libero import layout, models
 from coda_jax.sim.libero.planner import hand
 from coda_jax.sim.libero.planner.known import Known, highest_between
-from coda_jax.sim.libero.planner.plans import Plan, plan_of
+from coda_jax.sim.libero.planner.plans import Plans, plan_of
 from coda_jax.sim.libero.planner.steps import Put, Step, steps_of
 from coda_jax.sim.plan import GAVE_UP, Moded, NoPlan
 from coda_jax.sim.planner import PlannerSettings, command
@@ -43,9 +44,10 @@ _RETREAT_STEPS = 14
 _RETREAT_M = 0.08
 _LOST_M = 0.04  # what was held is this far from where it should be
 _STUCK_STEPS = 20  # without progress
+_STUCK_NEAR_M, _STUCK_NEAR_STEPS = 0.012, 8  # so near, the jaws may close all the same
 _NEARER_M, _RADIUS_M = 0.004, 0.1  # what counts as progress; a turn counts as the way of a point so far away
 _PLACED_M = 0.012
-_LOAD_CLEARANCE_M, _HAND_CLEARANCE_M = 0.02, 0.035  # over everything; the hand sags a little while it turns
+_LOAD_CLEARANCE_M, _HAND_CLEARANCE_M = 0.025, 0.035  # over everything; the hand sags a little while it turns
 _REACH_M = 0.06  # of hand or load to the side of the way
 _LEAD_RAD = 0.35
 _PUSH_M, _PRESS_M = 0.02, 0.002  # ahead of and below the hand, while it pushes: slow enough for the fingers to stay on it
@@ -81,7 +83,7 @@ class LiberoPlanner(Moded):
         self._attempt, self._wait = np.zeros(worlds, np.int32), np.zeros(worlds, np.int32)
         self._period = np.ones(worlds, np.int32)
         self._asked = ByWorld(worlds)
-        self._plan = Plan.empty(worlds)
+        self._plan = Plans(worlds)
         self._travel_z = np.zeros(worlds)  # the finger tips, or the load's underside, stay above it on the way
         self._held = np.zeros((worlds, 3))  # grip point minus the load's centre
         self._kept = np.tile(np.eye(3), (worlds, 1, 1))  # orientation of the hand while it carries and lets go
@@ -115,7 +117,7 @@ class LiberoPlanner(Moded):
         except NoPlan as error:
             self.mode[w], self.cause[w], self._period[w] = FAILED, str(error), error.grasps
             return
-        self._period[w] = max(int(self._period[w]), ways)
+        self._period[w] = math.lcm(int(self._period[w]), ways)
         self._plan.put(w, plan)
         self.mode[w], self._wait[w], self._best[w] = APPROACH, 0, np.inf
         grip, rotation, _ = self._grip(view)
@@ -131,7 +133,7 @@ class LiberoPlanner(Moded):
 
     def tolerance(self, view: WorldView) -> np.ndarray:
         """[b] in 0..1: how much disturbance the motion takes; 0 while the jaws move or nothing is planned."""
-        grip, rotation, _ = self._grip(view)
+        grip = self._grip(view)[0]
         away = np.linalg.norm(np.asarray(view.ee_pos) - grip, axis=1)
         carried = np.asarray(view.pos[self._rows, self._plan.target, 2]) - self._goal(view)[:, 2]
         height = np.select([self.mode == APPROACH, np.isin(self.mode, (CARRY, LOWER))], [away, carried], 0.0)
@@ -213,8 +215,8 @@ class LiberoPlanner(Moded):
         down = np.clip(final + _FUNNEL * self._asked.funnel * np.maximum(error - 0.008, 0.0), final, carry)
         height = np.where(mode == LOWER, down, carry)
         goal[m] = np.concatenate([over, height[:, None]], 1)[m]
-        low = (mode == CARRY) & (ee[:, 2] < carry - 0.02)
-        slow = np.clip(1.0 - (carry - 0.02 - ee[:, 2]) / (0.4 * self._asked.rise_m), 0.0, 1.0)[:, None]
+        low = (mode == CARRY) & (ee[:, 2] < carry - 0.01)
+        slow = np.clip(1.0 - (carry - 0.01 - ee[:, 2]) / (0.4 * self._asked.rise_m), 0.0, 1.0)[:, None]
         goal[low, :2] = (ee[:, :2] + slow * (over - ee[:, :2]))[low]
         wanted[m] = self._kept[m]
 
@@ -271,6 +273,7 @@ class LiberoPlanner(Moded):
 
         self._progress(mode == APPROACH, near + _RADIUS_M * off, _NEARER_M)
         ready = (mode == APPROACH) & (near < _ALIGNED_M + np.where(plan.pushes, 0.006, 0.0)) & (off < _ALIGNED_RAD)
+        ready |= (mode == APPROACH) & (near < _STUCK_NEAR_M) & (wait > _STUCK_NEAR_STEPS) & (off < 2 * _ALIGNED_RAD)
         self._enter(ready & ~plan.pushes, GRASP)
         self._enter(ready & plan.pushes, PUSH)
         self._best[ready] = np.inf

@@ -30,8 +30,8 @@ class Put:
     """Pick a thing and put it down.
 
     target: its token. touch: entity that it touches when it is down. token, region: what its place goes along with, -1 for none, both for
-    a place on the table. offset_m: of its box's centre from that when it is down. rim_m: height over that of the walls it is put between, which the palm stays above; None
-    without walls. push: it is pushed there, not picked.
+    a place on the table. offset_m: of its box's centre from that when it is down. rim_m: height over that of the walls it is put between,
+    which the palm stays above; None without walls. push: it is pushed there, not picked.
     """
 
     target: int
@@ -86,7 +86,7 @@ def steps_of(known: Known, view: WorldView, world: int) -> tuple[Step, ...]:
 
 def _move(known: Known, thing: str, joint: str, aim: float) -> Move:
     token = known.token.get(f"{thing}_{joint.removesuffix('_level')}", known.token[thing])
-    return Move(thing, joint, token, -1 if joint == KNOB else known.region[region_of(thing, joint)], aim)
+    return Move(thing, joint, token, -1 if joint == KNOB else known.region(region_of(thing, joint)), aim)
 
 
 def _put(known: Known, view: WorldView, world: int, target: str, where: str) -> tuple[Step, ...]:
@@ -97,17 +97,18 @@ def _put(known: Known, view: WorldView, world: int, target: str, where: str) -> 
     regions = view.regions.pos[world, :, 2]
     if not thing:  # a region of the table
         push = known.models[target].category == "plate"
-        region = known.region[where]
+        region = known.region(where)
         return (Put(token, TABLE, -1, region, (0.0, 0.0, half - float(regions[region])), push=push),)
     model, reference = known.models[thing], known.token[thing]
     if not part:
         under = float(view.half_extent[world, reference, 2])
-        seat = grips.SEATS.get(model.category, 2 * under) - under
+        seat = known.scale[thing] * grips.SEATS[model.category] - under if model.category in grips.SEATS else under
         return (Put(token, reference, reference, -1, (0.0, 0.0, seat + half)),)
-    region, index = model.regions[part], known.region[where]
-    up = region.surface_m - region.pos_m[2] + half
+    region, index = model.regions[part], known.region(where)
+    scale = known.scale[thing]
+    up = scale * (region.surface_m - region.pos_m[2]) + half
     if model.free:
-        return (Put(token, reference, -1, index, (0.0, 0.0, up), model.centre_m[2] + model.half_m[2] - region.pos_m[2]),)
+        return (Put(token, reference, -1, index, (0.0, 0.0, up), scale * (model.centre_m[2] + model.half_m[2] - region.pos_m[2])),)
     if region.joint:
         way = known.joint(view, world, thing, region.joint)
         ready = way < ENOUGH_M
