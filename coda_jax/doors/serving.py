@@ -30,8 +30,9 @@ from coda_jax.loop.journal import read_commits
 from coda_jax.runtime import InputError
 from coda_jax.sim.cameras import OBSERVED
 from coda_jax.sim.recording import FIELD_SHAPES
-from coda_jax.types import ACTION_DIM, CONTROL_HZ, TOKENS
+from coda_jax.types import ACTION_DIM, TOKENS
 
+Translate = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 PROTOCOL = 1  # raised where the entries of an observation change
 _MOST_TEXTS = 20_000  # different ones that a server embeds and keeps; each takes some 6 kB of memory and disk
 _STREAM = 2**21  # of the seed: the noise of clients that send no key
@@ -56,9 +57,13 @@ class ServedPolicy:
     """A policy of ours as a function from a client's message to an answer.
 
     seed: of the noise of clients that send no key of their own. about: entries of the metadata that say whose policy it is.
+    translate: gives messages of another simulator our entries; None where the policy knows none but ours.
     """
 
-    def __init__(self, policy: FlowPolicy, params: Params, embed: EmbedFn, seed: int, about: Mapping[str, Any]):
+    def __init__(
+        self, policy: FlowPolicy, params: Params, embed: EmbedFn, seed: int, about: Mapping[str, Any], translate: Translate | None = None
+    ):
+        self._translate = translate
         self._policy, self._params, self._texts = policy, lora.merged(params), Texts(embed)
         self._pixels = (len(OBSERVED), policy.height, policy.columns, 3) if isinstance(policy, PixelPolicy) else None
         self._noise = self._keys(jax.random.fold_in(jax.random.key(seed), _STREAM))
@@ -85,6 +90,8 @@ class ServedPolicy:
         Raises:
           ObservationError: the message cannot be used.
         """
+        if self._translate is not None:
+            message = self._translate(message)
         key = noise_key(message)
         obs = observation_of(message, self._pixels, self._texts)
         keys = jax.random.wrap_key_data(jnp.asarray(key)[None]) if key is not None else next(self._noise)[None]
@@ -123,13 +130,20 @@ def of_run(config: settings.Config, workdir: Path) -> ServedPolicy:
     about = {
         "version": runtime.package_version("coda-jax") or coda_jax.__name__,
         "families": list(settings.families(config)),
-        "control_hz": CONTROL_HZ,
+        "control_hz": parts.platform_of(config).control_hz,
         "executed": config.evaluate.executed,  # actions of a chunk that its evaluations carry out
         "step": commit.checkpoint,
         "policy_sha256": commit.checkpoint_sha256,
         "most_text": MOST_TEXT,
     }
-    return ServedPolicy(parts.policy_of(config), cloning.committed_state(config, workdir, commit).ema, encoder.encode, config.seed, about)
+    translate = None
+    if settings.of_libero(config):
+        from coda_jax.doors.libero import translator
+
+        translate = translator()
+        about["reports"] = "libero"
+    state = cloning.committed_state(config, workdir, commit)
+    return ServedPolicy(parts.policy_of(config), state.ema, encoder.encode, config.seed, about, translate)
 
 
 def run(config: settings.Config, workdir: Path, ready: Callable[[PolicyServer], None] = lambda _: None) -> None:

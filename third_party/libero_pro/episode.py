@@ -8,10 +8,12 @@ import hashlib
 import io
 import logging
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from plan import Episode, Task, step_limit
+from replay import scene_of
 from tasks import state_sha256, states_of
 
 NO_OP = [0.0] * 6 + [-1.0]  # stands still, gripper open
@@ -40,7 +42,8 @@ class Settings:
     seed: of fixtures' places and of the policy's noise. settle_steps: no-ops first. replan_steps: actions carried out of each chunk.
     most_steps: of an episode, where that is less than the suite's limit; 0 for that limit.
     images: whether pictures are drawn and sent; resolution they are drawn at, and size they are scaled to. privileged: whether the
-    simulator's state is sent under coda/libero/, which policies of states read.
+    simulator's state is sent under coda/libero/, which policies of states read. fixtures: by scene, poses of fixtures that replace the
+    drawn ones.
     """
 
     seed: int
@@ -51,6 +54,7 @@ class Settings:
     resolution: int
     size: int
     privileged: bool
+    fixtures: Mapping[str, Mapping[str, Sequence[float]]] = dataclasses.field(default_factory=dict)
 
 
 class Arena:
@@ -95,9 +99,16 @@ class Arena:
         with contextlib.redirect_stdout(io.StringIO()):
             self.env.seed(fixture_seed)
             self.env.reset()
+            self._put(self._settings.fixtures.get(scene_of(self.task.suite, self.task.name, init_index), {}))
             for robot in self.env.robots:
                 robot.gripper.current_action[:] = 0.0  # a reset that keeps the model also keeps the command of the episode before
             return self.env.set_init_state(self.states[init_index])
+
+    def _put(self, poses: Mapping[str, Sequence[float]]) -> None:
+        model = self.env.sim.model
+        for name, pose in poses.items():
+            body = model.body_name2id(self.env.env.fixtures_dict[name].root_body)
+            model.body_pos[body], model.body_quat[body] = pose[:3], pose[3:]
 
     def fixtures(self) -> dict[str, list[float]]:
         """Position (m) and quaternion (wxyz) of every fixture's root, world frame."""
@@ -128,6 +139,7 @@ class Arena:
             "observation/state": np.concatenate(state).astype(np.float32),
             "prompt": episode.prompt,
             "coda/key": noise_key(self._settings.seed, episode, decision),
+            "coda/decision": decision,
         }
         if self._settings.images:
             found["observation/image"] = self._picture(obs[f"{AGENT}_image"])
@@ -146,21 +158,19 @@ class Arena:
     def _privileged(self, episode: Episode) -> dict[str, Any]:
         sim, inner = self.env.sim, self.env.env
         site = sim.model.site_name2id(inner.robots[0].gripper.important_sites["grip_site"])
-        base = sim.model.body_name2id(inner.robots[0].robot_model.root_body)
+        hand = sim.model.body_name2id("robot0_right_hand")
         return {
-            "scene": f"{episode.suite}/{episode.name}@{episode.init_index}",
+            "scene": scene_of(episode.suite, episode.name, episode.init_index),
             "qpos": np.array(sim.data.qpos),
             "qvel": np.array(sim.data.qvel),
             "fixtures": {name: np.array(pose) for name, pose in self.fixtures().items()},
             "objects": {name: self._object(inner.obj_body_id[name]) for name in inner.objects_dict},
-            "grip": np.concatenate([sim.data.site_xpos[site], sim.data.site_xmat[site].reshape(-1)]),
-            "base": np.array(sim.data.body_xpos[base]),
+            "grip": np.concatenate([sim.data.site_xpos[site], sim.data.body_xquat[hand]]),
         }
 
     def _object(self, body: int) -> np.ndarray:
-        """[13]: position (m), quaternion (wxyz), velocity (m/s) and angular velocity (rad/s) of an object's root, world frame."""
-        data, name = self.env.sim.data, self.env.sim.model.body_id2name(body)
-        return np.concatenate([data.body_xpos[body], data.body_xquat[body], data.get_body_xvelp(name), data.get_body_xvelr(name)])
+        """[7]: position (m) and quaternion (wxyz) of an object's root, world frame."""
+        return np.concatenate([self.env.sim.data.body_xpos[body], self.env.sim.data.body_xquat[body]])
 
 
 def run(arena: Arena, episode: Episode, policy: Policy, settings: Settings) -> dict[str, Any]:

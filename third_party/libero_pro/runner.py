@@ -43,6 +43,8 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--address", default="ws://localhost:8000", help="of the policy server [%(default)s]")
+    add("--actions", type=Path, help="file of recorded actions (.npz) to carry out in place of a policy's; only its episodes are run")
+    add("--fixtures", type=Path, help="file of records whose fixtures' places are taken, for episodes that it has")
     add("--suites", default=",".join(DEFAULT_SUITES), help="names of suites, separated by commas [standard, _swap and _task of the three]")
     add("--tasks", default="", help="numbers of tasks of each suite, separated by commas [all]")
     add("--prompts", default="bddl", help="where prompts come from: bddl, filename, or both separated by a comma [%(default)s]")
@@ -179,6 +181,7 @@ def run(given: argparse.Namespace) -> int:
     import plan
     import tasks
     from episode import Settings
+    from replay import Replay, fixtures_of, scene_of
     from workers import StopRun, run_all
     from written import Records
 
@@ -187,12 +190,16 @@ def run(given: argparse.Namespace) -> int:
         print(f"not the reference stack: {', '.join(wrong)}" if wrong else "the reference stack: " + json.dumps(tasks.versions()))
         return BAD_INPUT if wrong else DONE
     ordered, by_name = planned(given)
+    replay = Replay(given.actions, given.replan_steps) if given.actions else None
+    if replay is not None:
+        known = replay.actions
+        ordered = [[e for e in one if scene_of(e.suite, e.name, e.init_index) in known] for one in ordered]
     counts = Counter(episode.suite for one in ordered for episode in one)
     print("episodes: " + ", ".join(f"{suite} {count}" for suite, count in counts.items()), flush=True)
     if given.dry_run:
         return DONE
     host, port = address_of(given.address)
-    metadata = metadata_of(host, port)
+    metadata = {"observes": "nothing"} if replay else metadata_of(host, port)
     observes = str(metadata.get("observes", "pixels"))
     if given.no_images and observes == "pixels" and metadata.get("server") == "coda_jax":
         raise UsageError("this policy sees pictures: leave --no-images out")
@@ -201,14 +208,15 @@ def run(given: argparse.Namespace) -> int:
         settle_steps=given.settle_steps,
         replan_steps=given.replan_steps,
         most_steps=given.most_steps,
-        images=not given.no_images,
+        images=not given.no_images and replay is None,
         resolution=given.resolution,
         size=given.size,
-        privileged=observes == "state",
+        privileged=observes != "pixels",
+        fixtures=fixtures_of(given.fixtures) if given.fixtures else {},
     )
     same = {
         "stack": "official",
-        "policy": identity_of(metadata),
+        "policy": replay.identity if replay else identity_of(metadata),
         "observes": observes,
         "seed": given.seed,
         "settle_steps": given.settle_steps,
@@ -230,7 +238,8 @@ def run(given: argparse.Namespace) -> int:
 
     slowest = 120 + 5.0 * max(plan.step_limit(suite) for suite in counts)  # 5 s a step: ten times what pictures take
     try:
-        for episode, record, said in run_all(left, by_name, settings, host, port, min(given.workers, max(total, 1)), slowest, give_up):
+        workers = min(given.workers, max(total, 1))
+        for episode, record, said in run_all(left, by_name, settings, host, port, given.actions, workers, slowest, give_up):
             if record is None:
                 record = _died(episode, by_name[episode.suite, episode.name], given.most_steps, said or "")
             records.add(record)
@@ -271,12 +280,12 @@ def main(arguments: list[str]) -> int:
     given = parsed(arguments)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")  # workers share the cores
-    if given.no_images:
+    if given.no_images or given.actions:
         os.environ["MUJOCO_GL"] = "glx"  # the only one for which robosuite loads no OpenGL when it is imported
     try:
         return run(given)
     except Exception as error:
-        if type(error).__name__ not in ("UsageError", "SuiteError", "RecordsError"):
+        if type(error).__name__ not in ("UsageError", "SuiteError", "RecordsError", "ReplayError"):
             raise
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT

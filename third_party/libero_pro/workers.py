@@ -8,10 +8,12 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
-from episode import Arena, GraphicsError, PolicyError, Settings, run
+from episode import Arena, GraphicsError, Policy, PolicyError, Settings, run
 from plan import Episode, Task
+from replay import Replay
 
 _Key = tuple[str, str]  # suite and name of a task
 
@@ -20,14 +22,12 @@ class StopRun(RuntimeError):
     """The run cannot go on; the message says what to change. Episodes recorded so far stay."""
 
 
-def work(pipe: Connection, tasks: Mapping[_Key, Task], settings: Settings, host: str, port: int) -> None:
-    """Of a worker: run the episodes that come through the pipe, until None comes."""
+def work(pipe: Connection, tasks: Mapping[_Key, Task], settings: Settings, host: str, port: int, actions: Path | None) -> None:
+    """Of a worker: run the episodes that come through the pipe, until None comes. actions: file of them in place of a policy server."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
-    from openpi_client.websocket_client_policy import WebsocketClientPolicy
-
     arena: Arena | None = None
     try:
-        policy = WebsocketClientPolicy(host, port)
+        policy = Replay(actions, settings.replan_steps) if actions is not None else _client(host, port)
         while (episode := pipe.recv()) is not None:
             task = tasks[episode.suite, episode.name]
             try:
@@ -49,6 +49,12 @@ def work(pipe: Connection, tasks: Mapping[_Key, Task], settings: Settings, host:
     finally:
         if arena is not None:
             arena.close()
+
+
+def _client(host: str, port: int) -> Policy:
+    from openpi_client.websocket_client_policy import WebsocketClientPolicy
+
+    return WebsocketClientPolicy(host, port)
 
 
 class _Worker:
@@ -81,6 +87,7 @@ def run_all(
     settings: Settings,
     host: str,
     port: int,
+    actions: Path | None,
     count: int,
     deadline_s: float,
     give_up: Callable[[], bool],
@@ -92,7 +99,7 @@ def run_all(
     Raises:
       StopRun: the policy server or OpenGL is missing, or an environment cannot be made.
     """
-    arguments = (tasks, settings, host, port)
+    arguments = (tasks, settings, host, port, actions)
     pending = [list(one) for one in passes]
     workers = [_Worker(*arguments) for _ in range(count)]
     last: dict[int, _Key] = {}

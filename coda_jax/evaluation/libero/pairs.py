@@ -19,7 +19,7 @@ class Pair:
     """Episodes that both runs hold and neither lost to its simulator: n of them, of which ``both`` succeeded in both, ``only_first`` and
     ``only_second`` in one. errors: pairs left out since the simulator failed in one.
 
-    same_steps: pairs of equal outcome after equally many steps. end_m: median over pairs of the largest difference of the final qpos (m
+    same_steps: pairs of equal outcome after equally many steps. end_m: median over those of the largest difference of the final qpos (m
     or rad), None where a run did not record it.
     """
 
@@ -92,11 +92,13 @@ def other_settings(first: Iterable[Episode], second: Iterable[Episode]) -> list[
 def _pair(suite: str, source: str, matched: list[tuple[Episode, Episode]]) -> Pair:
     for a, b in matched:
         for name in ("bddl_sha256", "init_sha256", "prompt"):
-            if getattr(a, name) != getattr(b, name):
+            values = [" ".join(getattr(e, name).lower().split()) for e in (a, b)]  # task files are read with and without their capitals
+            if values[0] != values[1]:
                 raise ValueError(f"{suite}, {a.name}@{a.init_index} has another {name} in the second run: these are not the same episodes")
     sound = [(a, b) for a, b in matched if "error" not in (a.outcome, b.outcome)]
     won = [(a.outcome == "success", b.outcome == "success") for a, b in sound]
-    ends = [_end(a, b) for a, b in sound]
+    alike = [(a, b) for a, b in sound if a.outcome == b.outcome and a.steps == b.steps]
+    ends = [_end(a, b) for a, b in alike]
     known = [end for end in ends if end is not None]
     return Pair(
         suite,
@@ -106,7 +108,7 @@ def _pair(suite: str, source: str, matched: list[tuple[Episode, Episode]]) -> Pa
         only_first=sum(a and not b for a, b in won),
         only_second=sum(b and not a for a, b in won),
         errors=len(matched) - len(sound),
-        same_steps=sum(a.outcome == b.outcome and a.steps == b.steps for a, b in sound),
+        same_steps=len(alike),
         end_m=float(np.median(known)) if known else None,
     )
 

@@ -1,7 +1,7 @@
 """What another simulator reports of a LIBERO scene, the official one say, as the tokens that our policies see.
 
-Its coordinates are put into the same task's own model, from which sizes, order of tokens and words come: so tokens are those of
-LiberoSimulator. Poses are those of the coordinates, where a running simulator shows them 2 ms older.
+Its coordinates are put into the same task's own model, from which sizes, order of tokens and words come. Poses of gripper and free things
+are those it reports: a running simulator shows them 2 ms older than its coordinates. So tokens are those of LiberoSimulator.
 """
 
 from __future__ import annotations
@@ -9,16 +9,19 @@ from __future__ import annotations
 import collections
 import copy
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any, cast
 
+import mujoco
 import numpy as np
 
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.libero import importing, tasks
 from coda_jax.sim.libero import layout, models
-from coda_jax.sim.libero.layout import root_name
+from coda_jax.sim.libero.layout import HAND, root_name
+from coda_jax.sim.libero.models import TaskModel
 from coda_jax.sim.libero.view import Reader
-from coda_jax.sim.libero.worlds import Worlds
+from coda_jax.sim.libero.worlds import GRIP_SITE, Worlds
 from coda_jax.sim.observe import scene_texts
 from coda_jax.types import TOKENS, WorldView
 
@@ -31,11 +34,43 @@ class ReportError(ValueError):
     """A report fits no scene; the message names the entry and what it must be."""
 
 
+class _Reported:
+    """One world as a Reader asks for it (Worlds), whose moments come from elsewhere."""
+
+    def __init__(self, task: TaskModel):
+        self.tasks, self.models = (task,), (copy.copy(task.model),)
+        self._data = mujoco.MjData(self.models[0])
+        self._site = self.models[0].site(GRIP_SITE).id
+        self._hand = self.models[0].body(HAND).id
+
+    def put(self, qpos: np.ndarray, qvel: np.ndarray, objects: Mapping[str, np.ndarray], grip: np.ndarray) -> None:
+        """Take up a moment; fixtures stand where the model has them."""
+        model, data = self.models[0], self._data
+        mujoco.mj_resetData(model, data)  # nothing of the moment before
+        data.qpos[:], data.qvel[:] = qpos, qvel
+        mujoco.mj_forward(model, data)
+        self.qpos, self.qvel, self.sensordata = (np.array(x)[None] for x in (data.qpos, data.qvel, data.sensordata))
+        self.xpos, self.xquat = np.array(data.xpos)[None], np.array(data.xquat)[None]
+        self.site_xpos, self.site_xmat = np.array(data.site_xpos)[None], np.array(data.site_xmat)[None]
+        for name, pose in objects.items():
+            self._set(model.body(root_name(name)).id, pose)
+        self._set(self._hand, np.concatenate([data.xpos[self._hand], grip[3:]]))
+        self.site_xpos[0, self._site] = grip[:3]
+
+    def _set(self, body: int, pose: np.ndarray) -> None:
+        self.xpos[0, body], self.xquat[0, body] = pose[:3], pose[3:]
+
+    @property
+    def grip_pos(self) -> np.ndarray:
+        return self.site_xpos[:, self._site]
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Kept:
-    worlds: Worlds
+    world: _Reported
     reader: Reader
     fixtures: frozenset[str]
+    free: frozenset[str]
     words: tuple[str, ...]
 
 
@@ -46,33 +81,39 @@ class Reports:
         self._kept: collections.OrderedDict[str, _Kept] = collections.OrderedDict()
 
     def view(
-        self, scene: str, qpos: np.ndarray, qvel: np.ndarray, fixtures: Mapping[str, np.ndarray]
+        self,
+        scene: str,
+        qpos: np.ndarray,
+        qvel: np.ndarray,
+        fixtures: Mapping[str, np.ndarray],
+        objects: Mapping[str, np.ndarray],
+        grip: np.ndarray,
     ) -> tuple[WorldView, tuple[str, ...]]:
-        """The view [1, ...] of a moment, and the words of every token.
+        """The view [1, ...] of a moment, and the words of every token. Poses: position (m) and quaternion (wxyz) [7], world frame.
 
         Args:
           scene: "suite/task", an "@n" behind it is not read. qpos, qvel: [q] and [v] of the official model of that task.
-          fixtures: name to position (m) and quaternion (wxyz) [7] of its root body, world frame.
+          fixtures, objects: name to pose of the root body, of all that the task has. grip: position of the grip site, quaternion of the
+            hand.
 
         Raises:
-          ReportError: numbers of another shape, not finite, or other fixtures than the task's. InputError: there is no such task, or the
+          ReportError: numbers of another shape, not finite, or other things than the task's. InputError: there is no such task, or the
             package is missing.
         """
         kept = self._task(scene.partition("@")[0])
-        model = copy.copy(kept.worlds.tasks[0].model)
+        model = kept.world.models[0]
         _numbers("qpos", qpos, (model.nq,))
         _numbers("qvel", qvel, (model.nv,))
-        if set(fixtures) != kept.fixtures:
-            raise ReportError(f"fixtures are {_listed(fixtures)}; the task has {_listed(kept.fixtures)}")
+        for kind, poses, names in (("fixtures", fixtures, kept.fixtures), ("objects", objects, kept.free)):
+            if not isinstance(poses, Mapping) or set(poses) != names:
+                raise ReportError(f"{kind} are {_listed(poses)}; the task has {_listed(names)}")
+            for name, pose in poses.items():
+                _pose(f"{kind}[{name}]", pose)
+        _pose("grip", grip)
         for name, pose in fixtures.items():
-            _numbers(f"fixtures[{name}]", pose, (7,))
-            if abs(float(np.linalg.norm(pose[3:])) - 1) > _UNIT:
-                raise ReportError(f"fixtures[{name}] has no quaternion (w, x, y, z) of unit length behind its position")
             body = model.body(root_name(name))
             body.pos, body.quat = pose[:3], pose[3:]
-        kept.worlds.set_tasks(kept.worlds.tasks, (model,))
-        kept.worlds.qpos[0], kept.worlds.qvel[0] = qpos, qvel
-        kept.worlds.forward()
+        kept.world.put(qpos, qvel, objects, grip)
         return kept.reader.read(np.zeros(1, np.int32)), kept.words
 
     def _task(self, key: str) -> _Kept:
@@ -80,10 +121,11 @@ class Reports:
             task = tasks.task(key)
             loaded = models.load(task)
             found = layout.of(loaded)
-            worlds = Worlds([loaded], threads=1, callback=False)
+            world = _Reported(loaded)
             words, _ = scene_texts(importing.task_scene(task, 0), Catalogue.all())
-            fixtures = importing.contents(loaded.problem).fixtures
-            self._kept[key] = _Kept(worlds, Reader(worlds, [found], np.ones((1, TOKENS))), frozenset(fixtures), tuple(words))
+            things = importing.contents(loaded.problem)
+            reader = Reader([(cast(Worlds, world), np.zeros(1, np.int64))], [found], np.ones((1, TOKENS)))
+            self._kept[key] = _Kept(world, reader, frozenset(things.fixtures), frozenset(things.free), tuple(words))
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
@@ -98,5 +140,13 @@ def _numbers(name: str, values: np.ndarray, shape: tuple[int, ...]) -> None:
         raise ReportError(f"{name} holds numbers that are not finite or beyond {_FAR:g}")
 
 
-def _listed(names: Sequence[str] | Mapping | frozenset) -> str:
+def _pose(name: str, pose: np.ndarray) -> None:
+    _numbers(name, pose, (7,))
+    if abs(float(np.linalg.norm(pose[3:])) - 1) > _UNIT:
+        raise ReportError(f"{name} has no quaternion (w, x, y, z) of unit length behind its position")
+
+
+def _listed(names: Any) -> str:
+    if not isinstance(names, (Mapping, frozenset)):
+        return f"a {type(names).__name__}"
     return ", ".join(sorted(str(name)[:60] for name in names)[:8]) or "none"

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 
+import numpy as np
 import pytest
 
 
@@ -136,3 +137,31 @@ def test_a_file_of_something_else_is_left_alone(tmp_path):
     with pytest.raises(RecordsError, match="notes.txt:1 is no record"):
         Records(path, SAME)
     assert path.read_text() == "milk\nbread\n"
+
+
+def test_recorded_actions_are_replayed_and_then_it_stands_still(tmp_path):
+    from replay import Replay, ReplayError, fixtures_of
+
+    rows = np.arange(7 * 7, dtype=np.float64).reshape(7, 7) / 49
+
+    def save(name, array):
+        np.savez(tmp_path / name, **{"libero_goal/task_0@3": array})  # pyright: ignore[reportArgumentType]
+
+    save("actions.npz", rows)
+    replay = Replay(tmp_path / "actions.npz", 5)
+
+    def chunk(decision):
+        return replay.infer({"coda/libero/scene": "libero_goal/task_0@3", "coda/decision": decision})["actions"]
+
+    np.testing.assert_array_equal(np.concatenate([chunk(0), chunk(1)])[:7], rows)
+    np.testing.assert_array_equal(chunk(1)[2:], [[0, 0, 0, 0, 0, 0, 1]] * 3)
+    np.testing.assert_array_equal(chunk(5), [[0, 0, 0, 0, 0, 0, 1]] * 5)
+    save("wrong.npz", rows[:, :6])
+    save("pickled.npz", np.array([object()]))
+    for name in ("wrong.npz", "pickled.npz", "absent.npz"):
+        with pytest.raises(ReplayError, match=name):
+            Replay(tmp_path / name, 5)
+    (tmp_path / "records.jsonl").write_text(json.dumps(RECORD | {"fixtures": {"wine_rack_1": [0.0] * 7}}) + "\n")
+    assert fixtures_of(tmp_path / "records.jsonl") == {"libero_goal/task_0@3": {"wine_rack_1": [0.0] * 7}}
+    with pytest.raises(ReplayError, match="is no file of records"):
+        fixtures_of(tmp_path / "wrong.npz")

@@ -82,7 +82,7 @@ def test_episodes_are_recorded_once_and_do_not_depend_on_who_runs_them(reference
         assert message["coda/libero/scene"] == "libero_goal/open_the_middle_drawer_of_the_cabinet@0"
         assert message["coda/libero/qpos"].shape == (41,) and message["coda/libero/qpos"].dtype == np.float64
         assert set(message["coda/libero/fixtures"]) == {"wooden_cabinet_1", "flat_stove_1", "wine_rack_1"}
-        assert message["coda/libero/objects"]["plate_1"].shape == (13,)
+        assert message["coda/libero/objects"]["plate_1"].shape == message["coda/libero/grip"].shape == (7,)
         code, out, _ = run(reference, server, tmp_path / "one.jsonl", *GOAL, "--prompts=bddl,filename")
         assert (code, len(policy.seen)) == (0, 8) and "4 recorded already, 0 to run" in out
         code, _, err = run(reference, server, tmp_path / "one.jsonl", *GOAL, "--seed=8")
@@ -135,3 +135,49 @@ def test_what_cannot_be_run_is_said_at_once(reference, tmp_path):
     code, _, err = run(reference, server, tmp_path / "x.jsonl", *GOAL)  # which has ended
     assert code == 2 and "no policy server answers at ws://127.0.0.1" in err and "--mode=serve" in err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.libero
+def test_a_policy_of_ours_sees_the_official_scene_as_the_native_one(reference, tmp_path):
+    """The same initial state in both simulators, as the policy is told of it after the no-ops."""
+    import jax
+
+    from coda_jax.doors.libero import translator
+    from coda_jax.doors.serving import ServedPolicy
+    from coda_jax.scenes.libero import families, importing, tasks
+    from coda_jax.sim.libero.simulator import LiberoSimulator
+    from coda_jax.sim.simulator import episode_of
+    from tests.doors.test_serving import TEXT, embed
+    from tests.learning import toy
+
+    families.add()
+    try:
+        told, translate = [], translator()
+        policy = toy.policy(width=16, text_dim=TEXT)
+
+        def remembering(message):
+            told.append(translate(message))
+            return told[-1]
+
+        server = ServedPolicy(policy, policy.init(jax.random.key(0)), embed, 0, {}, remembering)
+        told.clear()  # of the server's own first decisions
+        with PolicyServer(server.infer, server.metadata, ServeSettings("127.0.0.1", 0, 2, 16.0)) as listening:
+            code, _, err = run(reference, listening, tmp_path / "records.jsonl", "--suites=libero_spatial_swap", "--tasks=3", "--states=1")
+            assert code == 0, err
+            assert (listening.answered, listening.refused) == (2, 0)
+        (record,) = read(tmp_path / "records.jsonl")
+        assert record.outcome == "failure" and record.observes == "state" and record.policy == identity_of(server.metadata)
+        spec = importing.initial_scene(tasks.tasks("libero_spatial_swap")[3], 0, 0)
+        sim = LiberoSimulator(1)
+        view = sim.reset(sim.compile([episode_of(spec, 20, (0, 0))])).view
+        first = told[0]
+        assert first["coda/libero/scene"] == spec.spatial.layout and first["prompt"] == spec.task.instruction.lower()
+        free = view.present[0] & (np.arange(8) < 5)
+        np.testing.assert_allclose(first["coda/pos"][free], view.pos[0][free], atol=2e-3)
+        np.testing.assert_allclose(first["coda/ee_pos"], view.ee_pos[0], atol=1e-3)
+        np.testing.assert_allclose(first["coda/gripper_opening"], view.gripper_opening[0], atol=1e-3)
+        np.testing.assert_allclose(first["coda/half_extent"], view.half_extent[0], atol=1e-6)
+        assert np.abs(first["coda/pos"][5:] - view.pos[0][5:]).max() < 0.05  # fixtures are drawn anew within a centimetre, and turn
+    finally:
+        families.remove()
