@@ -167,6 +167,7 @@ def test_what_goes_into_a_closed_drawer_opens_it_first():
     assert isinstance(aside, Put) and aside.token == aside.region == -1 and aside.touch == TABLE
     x, y, _ = aside.offset_m
     bowl = Footprint(x, y, 0.0535, 0.0536, 0.0)
+    assert view.regions is not None
     opened = dataclasses.replace(view, regions=dataclasses.replace(view.regions, joint=np.full((1, REGIONS), INSIDE_AIM_M)))
     assert min(gap(bowl, box) for name, boxes in known.boxes(opened, 0).items() if name != "akita_black_bowl_1" for box in boxes) > 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -39,7 +39,7 @@ def level(yaw: Float[np.ndarray, " b"]) -> Float[np.ndarray, "b 3"]:
     return np.stack([np.cos(yaw), np.sin(yaw), np.zeros_like(yaw)], -1)
 
 
-def reaching(point: Float[np.ndarray, 3], yaw: float) -> Float[np.ndarray, 3]:
+def reaching(point: Float[np.ndarray, " 3"], yaw: float) -> Float[np.ndarray, " 3"]:
     """Approach at a grip point with the jaws closing along a yaw: straight down, or tilted across the closing as far as the arm needs.
 
     Outwards where it would be stretched, inwards where it would be folded.
@@ -63,15 +63,12 @@ def reaching(point: Float[np.ndarray, 3], yaw: float) -> Float[np.ndarray, 3]:
     return best
 
 
-Yaw = TypeVar("Yaw", float, np.ndarray)
-
-
-def nearest(yaw: Yaw, around: Yaw) -> Yaw:
-    """``yaw`` shifted by a multiple of pi (the jaws are symmetric) to lie nearest to ``around``."""
+def nearest(yaw: Any, around: Any) -> Any:
+    """``yaw``, a number or an array, shifted by a multiple of pi (the jaws are symmetric) to lie nearest to ``around``."""
     return yaw - np.pi * np.round((yaw - around) / np.pi)
 
 
-def room(point: Float[np.ndarray, 3], yaw: float, others: Iterable[Footprint]) -> float:
+def room(point: Float[np.ndarray, " 3"], yaw: float, others: Iterable[Footprint]) -> float:
     """Smallest gap of the open hand, pointing down with its grip point there, to other things, m; negative where it overlaps one."""
     x, y, z = (float(v) for v in point)
     jaws = Footprint(x, y, OPEN_M + FINGER_M + _PLAY_M, FINGER_HALF_M, yaw, z - TIP_M)  # all that the fingers sweep
