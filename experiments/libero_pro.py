@@ -2,7 +2,7 @@
 and before and after the suites with exchanged places, with other tasks, and as they are.
 
 bash launch/local.sh --config=experiments/libero_pro.py
-bash launch/local.sh --config=experiments/libero_pro.py:smoke      (every stage in three minutes; its figures mean nothing)
+bash launch/local.sh --config=experiments/libero_pro.py:smoke      (every stage, a minute and a half; its figures mean nothing)
 
 Needs the package (pip install '.[libero]'). The suites' own initial states are the split "test"; "validation" are places drawn afresh from
 the same task files, for looking on the way.

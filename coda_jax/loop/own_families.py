@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from collections.abc import Sequence
 
 from coda_jax import config as settings
 from coda_jax import runtime
@@ -14,11 +15,11 @@ def add(config: settings.Config) -> None:
     """Register LIBERO's families where the run names one, and import the modules that register families of the user.
 
     Raises:
-      InputError: LIBERO's package is missing or MuJoCo is of another version than its models were compared with; a module cannot be
-        imported, or none of them registers a family that the run names.
+      InputError: LIBERO's package is missing, MuJoCo is of another version than its models were compared with, or a suite cannot be
+        scored; a module cannot be imported, or none of them registers a family that the run names.
     """
     if settings.of_libero(config):
-        _add_libero()
+        _add_libero(settings.families(config), config.evaluate.suites)
     modules = settings.own_families(config)
     if not modules:
         return
@@ -40,9 +41,14 @@ def add(config: settings.Config) -> None:
         raise InputError(f'config.family is "{missing[0]}"{hint}, which no module registers; registered are: {", ".join(known)}')
 
 
-def _add_libero() -> None:
-    from coda_jax.scenes.libero import families, package
+def _add_libero(chosen: Sequence[str], suites: Sequence[str]) -> None:
+    """suites: that are evaluated; what cannot be scored in them ends a run before its work."""
+    from coda_jax.evaluation.libero import lint
+    from coda_jax.scenes.libero import families, package, tasks
+    from coda_jax.scenes.libero.suites import BY_NAME
 
     package.find()
     package.require_mujoco()
+    perturbations = dict.fromkeys(suite.removesuffix(BY_NAME) for suite in suites)
+    lint.refuse_unscorable([lint.lint(family + tasks.PERTURBATIONS[p]) for family in chosen for p in perturbations])
     families.add()

@@ -272,7 +272,8 @@ def _chunk_program(bucket: Bucket, mesh: Mesh | None) -> Executable:
 def _empty_view(worlds: int) -> WorldView:
     """The shapes of a view before anything was measured."""
     flags = ("finger_contact", "contact", "present")
-    leaves = {name: np.zeros((worlds, *shape), bool if name in flags else np.float32) for name, shape in FIELD_SHAPES.items()}
+    kinds = {name: bool if name in flags else np.float32 for name in FIELD_SHAPES}
+    leaves: dict[str, Any] = {name: np.zeros((worlds, *shape), kinds[name]) for name, shape in FIELD_SHAPES.items()}
     return WorldView(**leaves, control_step=np.zeros(worlds, np.int32))
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -50,8 +51,9 @@ def record(rng, source: str, success: bool, scale: float) -> records.EpisodeReco
         name: np.tile(demo.obs[name], (t + 1, 1, *[1] * (np.ndim(demo.obs[name]) - 1))) for name in ("half_extent", "articulation_range")
     }
     zeros = np.zeros((t + 1, tokens, 3), np.float32)
+    seen: dict[str, Any] = {name: np.asarray(demo.obs[name], np.float32) for name in STEP_FIELDS}
     views = WorldView(
-        **{name: np.asarray(demo.obs[name], np.float32) for name in STEP_FIELDS},
+        **seen,
         half_extent=still["half_extent"].reshape(t + 1, tokens, 3),
         articulation_range=still["articulation_range"].reshape(t + 1, tokens, 2),
         present=np.tile(demo.obs["present"], (t + 1, 1)),

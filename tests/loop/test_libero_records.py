@@ -29,7 +29,7 @@ def registered():
     families.remove()
 
 
-def record(suite, scene_id, success, steps, moment: Any = "after", seed=0, health=0, split="test"):
+def record(suite, scene_id, success, steps, moment: Any = "after", seed=0, health=0, split: Any = "test"):
     return EvalRecord(FAMILY, suite, split, moment, scene_id, seed, success, steps, None if success else "grasp", "words", health)
 
 

@@ -136,3 +136,18 @@ def test_pictures_are_of_the_states_of_each_scene(config):
     assert np.array_equal(platforms.coordinates(scene, wide), np.stack([scene.qpos] * 2))
     seen = frames(scene.model, scene.qpos[None], platform.cameras.front, height=60, width=80, samples=1)
     assert seen.rgb.std() > 20 and (seen.depth < 3).mean() > 0.5
+
+
+@pytest.mark.libero
+def test_a_suite_without_its_initial_states_is_refused_before_any_work(config, tmp_path, monkeypatch):
+    found = package.find()
+    init = tmp_path / "init_files"
+    for family in tasks.FAMILIES:
+        (init / family).mkdir(parents=True)
+        for task in tasks.tasks(family):
+            (init / family / task.init.name).symlink_to(task.init)
+    gone = tasks.tasks("libero_goal")[4]
+    (init / "libero_goal" / gone.init.name).unlink()
+    monkeypatch.setattr(package, "find", lambda: dataclasses.replace(found, init=init))
+    with pytest.raises(InputError, match=f"1 tasks cannot be scored: {gone.key}.*leave their suites out"):
+        own_families.add(config)
