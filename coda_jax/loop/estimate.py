@@ -132,6 +132,7 @@ def describe(config: settings.Config, workdir: Path) -> str:
         *_round_lines(config, each_round),
         *([f"starts from     {config.memory.start}, {config.memory.start_mode}"] if config.memory.start else []),
         f"language model  {language.describe_most(config)}",
+        *([f"MISSING         {absent}"] if (absent := language.missing(config)) else []),
         f"memory          about {memory / 1e9:.1f} GB; disk about {disk / 1e6:.0f} MB",
         f"time            about {duration(sum(stages.values()))} on {cores} idle cores{most}: "
         + ", ".join(f"{name} {duration(seconds)}" for name, seconds in stages.items()),
