@@ -46,6 +46,7 @@ class Progress:
 
     Args:
       label: the stage. total: number of units, or None where it is unknown. unit: plural, e.g. "demos".
+      even: whether units take about the same time; where they do not, what is done tells neither a rate nor the time left.
       stream: default stderr. interval_s: between plain lines. clock: seconds, monotonic.
     """
 
@@ -55,11 +56,12 @@ class Progress:
         total: int | None,
         unit: str = "items",
         *,
+        even: bool = True,
         stream: TextIO | None = None,
         interval_s: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
     ):
-        self.label, self.total, self.unit = label, total, unit
+        self.label, self.total, self.unit, self._even = label, total, unit, even
         self.done = self._skipped = 0
         self._stream = stream or sys.stderr
         self._clock = clock
@@ -93,7 +95,7 @@ class Progress:
         parts = [f"{self.label}: {self.done:,}" + (f"/{self.total:,} {self.unit}" if self.total is not None else f" {self.unit}")]
         if self.total:
             parts[0] += f" ({100 * self.done / self.total:.0f}%)"
-        if self.done > self._skipped and elapsed > 0:
+        if self._even and self.done > self._skipped and elapsed > 0:
             rate = (self.done - self._skipped) / elapsed
             parts.append(rate_text(rate, self.unit))
             if self.total is not None and self.done < self.total:
@@ -119,6 +121,13 @@ class Progress:
         else:
             self._stream.write(text + "\n")
         self._stream.flush()
+
+
+def interject(text: str, stream: TextIO | None = None) -> None:
+    """Print a line while a Progress is open: on a terminal it takes the place of the line that is redrawn, which comes again below."""
+    out = stream or sys.stderr
+    out.write(("\r\x1b[K" if out.isatty() else "") + text + "\n")
+    out.flush()
 
 
 def suite_rows(suites: Mapping[str, Mapping[str, Mapping[Moment, Tally]]]) -> list[tuple[str, str, str, str, str, str]]:

@@ -55,6 +55,27 @@ def test_the_last_unit_is_not_said_twice_and_nothing_is_not_said():
     ]
 
 
+def test_uneven_parts_promise_no_time():
+    clock, out = Clock(), io.StringIO()
+    with terminal.Progress("warm-up", 4, "parts", even=False, stream=out, clock=clock) as progress:
+        clock.now += 10
+        progress.update(3, part="rollouts")
+        clock.now += 300
+        progress.update(4)
+    assert out.getvalue().splitlines() == [
+        "warm-up: 3/4 parts (75%), part rollouts",
+        "warm-up: 4/4 parts (100%), part rollouts, 5m10s in all",
+    ]
+
+
+def test_a_line_amid_a_progress_takes_the_place_of_its_line():
+    tty, plain = Tty(), io.StringIO()
+    for out in (tty, plain):
+        with terminal.Progress("warm-up", 4, "parts", even=False, stream=out, clock=Clock()):
+            terminal.interject("compiling", out)
+    assert "\r\x1b[Kcompiling\n" in tty.getvalue() and plain.getvalue().startswith("compiling\n")
+
+
 def test_what_an_earlier_process_finished_does_not_count_for_the_rate():
     clock = Clock()
     with terminal.Progress("rollouts", 100, "rollouts", stream=io.StringIO(), clock=clock) as progress:

@@ -298,7 +298,9 @@ def test_a_dry_run_says_what_is_missing_and_is_no_error(tmp_path):
     config = asking(price_out=4.0)
     language.prepare(config, dry_run=True)
     said = estimate.describe(config, tmp_path)
-    assert "at most 500,000 tokens, at most 2.00" in said and "MISSING         agents ask fake, but neither a server nor a key is set" in said
+    assert (
+        "at most 500,000 tokens, at most 2.00" in said and "MISSING         agents ask fake, but neither a server nor a key is set" in said
+    )
     assert "MISSING" not in estimate.describe(asking("http://localhost:1/v1"), tmp_path)
     with pytest.raises(InputError, match="holds no calls"):
         language.prepare(asking(replay=str(tmp_path)), dry_run=True)
