@@ -16,6 +16,7 @@ from pydantic.dataclasses import dataclass
 from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import Progress
+from coda_jax.evaluation.wording import counted
 from coda_jax.learning.dataset import Demonstration, check_demonstration
 from coda_jax.loop import parts, recordings, supervisors
 from coda_jax.loop.journal import Commit, file_sha256
@@ -98,7 +99,7 @@ def run(run: Run) -> dict[str, Any]:
     tally = run.state.supervised
     run.metrics.write("supervised", stage=NAME, **tally.row())
     run.say("planner success by category: " + ", ".join(f"{c} {k}/{n}" for c, (k, n) in sorted(run.state.planner.items())))
-    run.say(f"of {tally.scenes} scenes the planner failed in {tally.failures()}")
+    run.say(f"of {counted(tally.scenes, 'scene')} the planner failed in {tally.failures()}")
     return {"done": run.state.demos, "unit": "demos"}
 
 

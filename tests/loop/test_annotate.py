@@ -211,7 +211,7 @@ def test_answers_that_do_not_belong_together(run, tmp_path, capsys):
     good, other = written("A"), written("B", sheet="0" * 16)
     foreign = annotated(data | {"items": [{"episode": 1, "scene_id": "f" * 16}]}, tmp_path / "f.json", "C", lambda e: ("TASK", "place"))
     for answers, said in (
-        ([good], "names 1 files"),
+        ([good], "names 1 file;"),
         ([good, good], "both of annotator A"),
         ([good, other], "both must answer the same page"),
         ([good, foreign], "has no diagnosis of episode 1 in scene ffffffffffffffff"),
