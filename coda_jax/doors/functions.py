@@ -194,8 +194,8 @@ class Worlds:
         needed, room = bucket_of(spec, self.catalogue), self._sim.bucket
         if needed.free > room.free or needed.geoms > room.geoms or (needed.articulated and not room.articulated):
             raise SceneError(
-                f"scene {spec.scene_id} of family {spec.task.family} needs bucket {needed.name}, these worlds have {room.name}: make Worlds "
-                "with all the scenes that will be asked for"
+                f"scene {spec.scene_id} of family {spec.task.family} needs bucket {needed.name}, these worlds have {room.name}: make "
+                "Worlds with all the scenes that will be asked for"
             )
         return episode_of(spec, self._horizon(spec), (0, 0))
 
