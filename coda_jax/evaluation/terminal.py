@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coda_jax.evaluation.metrics import Moment, Summary, Tally
-from coda_jax.evaluation.mode_history import ModeHistory
+from coda_jax.evaluation.mode_history import ModeHistory, Value
 from coda_jax.evaluation.statistics import wilson
 from coda_jax.evaluation.wording import cause_in_words
 from coda_jax.learning.scale_doctor import ScaleWarning
@@ -155,10 +155,14 @@ def print_suites(
 
 def mode_rows(modes: Sequence[ModeHistory], most: int = 12) -> list[tuple[str, str, str, str, str]]:
     """Rows (factor, phase, cause, verdict, Learning Values of its rounds in points) of modes that were tested or practised."""
+
+    def points(value: Value) -> str:
+        low_high = "" if value.interval is None else " ({:+.0f}..{:+.0f})".format(*(100 * limit for limit in value.interval))
+        return f"{100 * value.gain:+.0f}{low_high}"
+
     studied = [m for m in modes if m.tests or m.values][:most]
     return [
-        (m.factor, m.phase, cause_in_words(m.factor, m.cause), m.verdict or "-", ", ".join(f"{100 * v.gain:+.0f}" for v in m.values) or "-")
-        for m in studied
+        (m.factor, m.phase, cause_in_words(m.factor, m.cause), m.verdict or "-", ", ".join(map(points, m.values)) or "-") for m in studied
     ]
 
 
@@ -168,7 +172,7 @@ def print_modes(modes: Sequence[ModeHistory], *, stream: TextIO | None = None) -
     if not rows:
         return
     header = ("factor", "phase", "cause", "verdict", "Learning Value")
-    title = f"Difficulty modes that were tested, of {len(modes)} known; Learning Value of each round in points of success"
+    title = f"Difficulty modes that were tested, of {len(modes)} known; Learning Value of each round in points of success (95 %)"
     print_table(header, rows, title, texts=4, stream=stream)
 
 

@@ -127,12 +127,14 @@ def mode(cause, tests=(), values=()):
 
 def test_modes_that_were_tested_are_printed_with_words_and_values():
     test = ControlOutcome(1, "confirmed", 0.3, 0.1, 0.5, 16)
-    values = tuple(Value(at, gain, gain, None, Tally(1, 4), Tally(2, 4), 1) for at, gain in ((1, 0.49), (2, -0.2)))
+    values = tuple(
+        Value(at, gain, gain, (-0.5, 0.6) if at == 1 else None, Tally(1, 4), Tally(2, 4), 1) for at, gain in ((1, 0.49), (2, -0.2))
+    )
     out = io.StringIO()
     terminal.print_modes([mode("target_reference_m:high", (test,), values), mode("\x1b[2Jcrowd\n", (test,)), mode("untested")], stream=out)
     lines = out.getvalue().splitlines()
     assert len(lines) == 4 and "of 3 known" in lines[0]
-    assert lines[2].split("  ")[-1].strip() == "+49, -20" and "larger horizontal distance" in lines[2]
+    assert lines[2].split("  ")[-1].strip() == "+49 (-50..+60), -20" and "larger horizontal distance" in lines[2]
     assert "confirmed" in lines[3] and lines[3].endswith("-") and "\x1b" not in lines[3]
 
 

@@ -37,7 +37,7 @@ def modes(run: RunData) -> str:
         "A mode is a factor, a phase and a cause that failures share. Its edit makes fresh scenes harder in this respect; the level is "
         "taken where success lies in the shaded band (ringed). The control test asks on further scenes whether this edit costs more "
         "success than an equally strong edit of another factor (90 % interval). The Learning Value is what a round of practice gained on "
-        "the mode's environments, beyond what scenes gained that were not practised (95 % interval)."
+        "the mode's environments, beyond what scenes gained that were not practised; counts of both stand below (95 % interval)."
     )
     return markup.section("Difficulty modes", note, body)
 
@@ -105,6 +105,9 @@ def _values(mode: ModeHistory) -> list[str]:
         where = (
             f"round {value.round}, {counted(value.scenes, 'scene')}: {value.before.k}/{value.before.n} to {value.after.k}/{value.after.n}"
         )
+        if value.controls is not None:
+            first, second = value.controls
+            where += f"; not practised {first.k}/{first.n} to {second.k}/{second.n}"
         found.append(f"<b>{markup.signed(value.gain)}</b>{low_high}<small>{where}</small>")
     return found or ["not practised"]
 
