@@ -30,11 +30,13 @@ _COLUMNS = 1 + len(PHASES)
 class Footage:
     """Watch Protocol (agents/llm/seen.py) on the native simulator, with the worlds of every other one of the run.
 
-    samples: rays per pixel and axis of its pictures; 1 is rougher, at a third of the time.
+    samples: rays per pixel and axis of its pictures; 1 is rougher, at a third of the time. size: height and width of a camera's picture.
     """
 
-    def __init__(self, config: settings.Config, catalogue: Catalogue, train: Catalogue, samples: int = 2):
-        self._config, self._catalogue, self._samples = config, catalogue, samples
+    def __init__(
+        self, config: settings.Config, catalogue: Catalogue, train: Catalogue, samples: int = 2, size: tuple[int, int] = (HEIGHT, WIDTH)
+    ):
+        self._config, self._catalogue, self._samples, self._size = config, catalogue, samples, size
         self._sim = parts.native_simulator(config, catalogue, parts.training_bucket(config, train))
 
     def __call__(self, outcomes: Sequence[Outcome]) -> list[Seen | None]:
@@ -76,8 +78,8 @@ class Footage:
         def draw(frames: Sequence[tuple[int, str]]) -> list[bytes]:
             model = compile_scene(spec, self._catalogue, sim.bucket, sim.robot).model
             qpos = trajectory.qpos[[step - 1 for step, _ in frames]]
-            chosen = {"height": HEIGHT, "width": WIDTH, "samples": self._samples, "threads": self._config.sim.threads}
-            seen = [render(model, qpos, camera, **chosen) for camera in OBSERVED]
+            (height, width), threads = self._size, self._config.sim.threads
+            seen = [render(model, qpos, c, height=height, width=width, samples=self._samples, threads=threads) for c in OBSERVED]
             return [
                 png_of(film_strip(frame[None], [words]), small=True)
                 for frame, (_, words) in zip(np.concatenate(seen, axis=2), frames, strict=True)
