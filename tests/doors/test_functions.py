@@ -102,10 +102,10 @@ def test_what_cannot_be_stepped_is_refused(config, scenes):
     with pytest.raises(ValueError, match="1 scene for 2 worlds: give one for each"):
         worlds.place(scenes[:1])
     with pytest.raises(TypeError, match=r"'a' is no scene: give SceneSpec"):
-        worlds.place(["a", "b"])
+        worlds.place(["a", "b"])  # type: ignore[list-item]
     for key in (0, np.zeros(3)):
         with pytest.raises(ValueError, match=r"it must be a key of jax, e.g. jax.random.key\(0\)"):
-            worlds.reset(scenes, key)
+            worlds.reset(scenes, key)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no scenes: give at least one"):
         worlds.reset([], jax.random.key(0))
     drawer = suite_scenes("articulated", "id")[0]
