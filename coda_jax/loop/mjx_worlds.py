@@ -36,10 +36,15 @@ _SCENES, _HORIZON = 200, 10_000
 _MEMORY_SHARE = 0.7  # of a device that worlds may be expected to take
 
 
+def compiles_long(bucket: Bucket) -> bool:
+    """Whether the executables of a declared bucket take minutes to compile here: the large ones on a CPU."""
+    return jax.default_backend() == "cpu" and bucket.geoms > _QUICK_GEOMS
+
+
 @functools.cache
 def announce(bucket: Bucket, worlds: int) -> None:
     """Say once in a process, before its executables are compiled, that those of a large declared bucket take a CPU minutes."""
-    if jax.default_backend() == "cpu" and bucket.geoms > _QUICK_GEOMS:
+    if compiles_long(bucket):
         interject(
             f"MJX: bucket {bucket.name} in {worlds:,} worlds; its two executables take minutes to compile on a CPU, but for those that "
             "the compilation cache holds"
