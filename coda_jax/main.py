@@ -280,7 +280,7 @@ def parse(arguments: list[str]) -> Command:
     if program is not None and not program.exists():
         raise InputError(f"--program={program} does not exist")
     config = None
-    if mode in ("run", "evaluate", "sweep", "verify", "serve") or (mode in NEEDS_NO_RUN and values.config is not None) or overrides:
+    if mode in ("run", "evaluate", "sweep", "verify", "serve", "build") or (mode in NEEDS_NO_RUN and values.config is not None) or overrides:
         config = _resolve_config(values, overrides, workdir)
     if workdir is None and values.config is not None:
         workdir = _default_workdir(values.config)
@@ -331,7 +331,7 @@ def dispatch(command: Command) -> int:
         own_families.add(config)  # a name that does not exist says more than the difference to the folder's run
     if mode == "run":
         assert workdir is not None and config is not None
-        language.prepare(config)
+        language.prepare(config, dry_run=command.dry_run)
         if command.dry_run:
             runtime.setup()
             from coda_jax.loop import coevolve

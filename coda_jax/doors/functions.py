@@ -10,18 +10,26 @@ import dataclasses
 from collections.abc import Sequence
 
 import jax
+import jax.numpy as jnp
+import mujoco
 import numpy as np
 
 from coda_jax import config as settings
+from coda_jax.evaluation.wording import counted
 from coda_jax.evaluation.words import Words
 from coda_jax.loop import parts
 from coda_jax.scenes import suites
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim import platforms
+from coda_jax.sim.compile import SceneError
+from coda_jax.sim.mjx_state import native_qpos
 from coda_jax.sim.observe import observe
+from coda_jax.sim.panda import PANDA
 from coda_jax.sim.simulator import Episode, SceneBatch, episode_of
 from coda_jax.types import ACTION_DIM, Array, Observation, SimState
+
+_MOST_QUOTED = 60  # characters of a caller's value in a message
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +45,22 @@ class State:
     def scenes(self) -> tuple[SceneSpec, ...]:
         """The scene of each world."""
         return tuple(e.spec for e in self.batch.episodes if e is not None)
+
+    @property
+    def models(self) -> list[mujoco.MjModel]:
+        """MuJoCo's model of each world's scene, all of one layout, with the catalogue's own shapes."""
+        if isinstance(self.batch.models, tuple):
+            return [scene.model for scene in self.batch.models]
+        catalogue = Catalogue.all()  # MJX simulates stand-ins
+        return [platforms.of(spec).drawable(spec, catalogue, self.batch.bucket, PANDA).model for spec in self.scenes]
+
+    @property
+    def qpos(self) -> np.ndarray:
+        """Generalised coordinates of ``models`` now, [b, q]."""
+        physics = self.simulated.physics
+        if isinstance(physics, dict):
+            return np.array(physics["qpos"])
+        return native_qpos(self.batch.bucket.articulated, np.asarray(physics.qpos))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,22 +109,31 @@ class Worlds:
         own.evaluate.executed = 1
         own.family = ",".join(dict.fromkeys(spec.task.family for spec in scenes))
         self.worlds, self.catalogue = worlds, Catalogue.all()
-        self.control_hz = platforms.of(scenes[0]).control_hz
+        self._platform = platforms.of(scenes[0])
+        self.control_hz = self._platform.control_hz
         self._horizon, self._encode = parts.horizon_of(own), parts.encoder_of().encode
         self._sim = parts.simulator(own, self.catalogue, parts.common_bucket(list(scenes), self.catalogue), spread=False)
 
     def reset(self, scenes: Sequence[SceneSpec], key: jax.Array) -> tuple[State, Observation]:
-        """Every world at the settled start of a scene, drawn from ``scenes`` by ``key``: nothing else of a start is random."""
+        """Every world at the settled start of a scene, drawn from ``scenes`` by ``key``: nothing else of a start is random.
+
+        Raises:
+          ValueError: no scenes, or ``key`` is no key of jax. TypeError, SceneError: as ``place``.
+        """
+        if not len(scenes):
+            raise ValueError("no scenes: give at least one, e.g. suite_scenes('pick_place', 'id')")
+        if not isinstance(key, jax.Array) or not (jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or key.shape == (2,)):
+            raise ValueError(f"key is {quoted(key)}; it must be a key of jax, e.g. jax.random.key(0)")
         return self.place([scenes[i] for i in np.asarray(jax.random.randint(key, (self.worlds,), 0, len(scenes)))])
 
     def place(self, scenes: Sequence[SceneSpec]) -> tuple[State, Observation]:
         """World w at the settled start of ``scenes[w]``.
 
         Raises:
-          ValueError: there is not one scene for each world. SceneError: one does not fit the bucket.
+          ValueError: there is not one scene for each world. TypeError: one is no scene. SceneError: one does not fit the bucket.
         """
         if len(scenes) != self.worlds:
-            raise ValueError(f"{len(scenes)} scenes for {self.worlds} worlds: give one for each")
+            raise ValueError(f"{counted(len(scenes), 'scene')} for {counted(self.worlds, 'world')}: give one for each")
         episodes = [self._episode(spec) for spec in scenes]
         batch = self._sim.compile(episodes)
         words = Words(self.worlds, self.catalogue, self._encode)
@@ -112,7 +145,7 @@ class Worlds:
         """The worlds ``which`` [b] bool at the start of new scenes, one for each of them; the others stay as they are.
 
         Raises:
-          ValueError: ``which`` is of another shape or not of bool, or there is not one scene for each. SceneError: one does not fit.
+          ValueError: ``which`` is of another shape or not of bool, or there is not one scene for each. TypeError, SceneError: as ``place``.
         """
         which = np.asarray(which)
         if which.shape != (self.worlds,) or which.dtype != np.bool_:
@@ -121,7 +154,7 @@ class Worlds:
             )
         rows = np.flatnonzero(which).tolist()
         if len(rows) != len(scenes):
-            raise ValueError(f"{len(scenes)} scenes for {len(rows)} worlds to restart: give one for each")
+            raise ValueError(f"{counted(len(scenes), 'scene')} for {counted(len(rows), 'world')} to restart: give one for each")
         if rows:
             episodes = [self._episode(spec) for spec in scenes]
             batch, simulated = self._sim.replace(state.batch, state.simulated, rows, episodes)
@@ -161,4 +194,21 @@ class Worlds:
         return observe(state.simulated.view, state.words.text, state.words.instruction)
 
     def _episode(self, spec: SceneSpec) -> Episode:
+        if not isinstance(spec, SceneSpec):
+            raise TypeError(f"{quoted(spec)} is no scene: give SceneSpec, e.g. those of suite_scenes('pick_place', 'id')")
+        platform, room = platforms.of(spec), self._sim.bucket
+        if platform is not self._platform:
+            raise SceneError(f"scene {spec.scene_id} of family {spec.task.family} is of another platform than these worlds: make Worlds of its own for it")
+        needed = platform.bucket([spec], self.catalogue)
+        if needed.free > room.free or needed.geoms > room.geoms or (needed.articulated and not room.articulated):
+            raise SceneError(
+                f"scene {spec.scene_id} of family {spec.task.family} needs bucket {needed.name}, these worlds have {room.name}: make "
+                "Worlds with all the scenes that will be asked for"
+            )
         return episode_of(spec, self._horizon(spec), (0, 0))
+
+
+def quoted(value: object) -> str:
+    """A caller's value in a message, cut."""
+    text = repr(value)
+    return text if len(text) <= _MOST_QUOTED else f"{text[:_MOST_QUOTED]}..."

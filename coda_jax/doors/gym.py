@@ -13,6 +13,7 @@ import numpy as np
 
 from coda_jax import config as settings
 from coda_jax.doors.functions import Outcome, State, Worlds, suite_scenes
+from coda_jax.evaluation.wording import counted
 from coda_jax.learning.encoders.minilm import TEXT_DIM
 from coda_jax.sim.recording import FIELD_SHAPES
 from coda_jax.types import ACTION_DIM, EPISODE_FIELDS, STEP_FIELDS, TOKENS, Observation
@@ -154,7 +155,7 @@ class SuiteVectorEnv(VectorEnv):
             return
         seeds = [None if seed is None else seed + i for i in range(self.num_envs)] if seed is None or isinstance(seed, int) else list(seed)
         if len(seeds) != self.num_envs:
-            raise ValueError(f"{len(seeds)} seeds for {self.num_envs} worlds: give one number, or one for each world")
+            raise ValueError(f"{counted(len(seeds), 'seed')} for {counted(self.num_envs, 'world')}: give one number, or one for each world")
         old = getattr(self, "_generators", [None] * self.num_envs)
         pairs = zip(old, seeds, strict=True)
         self._generators = [np.random.default_rng(s) if s is not None or g is None else g for g, s in pairs]
@@ -219,6 +220,8 @@ class SuiteEnv(gymnasium.Env):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
         super().reset(seed=seed)
         options = options or {}
+        if unknown := options.keys() - {"scene"}:
+            raise ValueError(f"options has {sorted(unknown)}; there is: scene, the number of the one to begin in")
         drawn = int(options["scene"]) if "scene" in options else int(self.np_random.integers(len(self.scenes)))
         if not 0 <= drawn < len(self.scenes):
             raise ValueError(f"options['scene'] is {drawn}; it must be from 0 to {len(self.scenes) - 1}")

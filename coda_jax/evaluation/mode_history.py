@@ -41,8 +41,9 @@ class ControlOutcome:
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """A Learning Value. gain, low, high: measured, with a 95 % interval of normal theory (None where its noise is unknown).
-    value: shrunk toward the round's mean, what later rounds use. before, after: success on the mode's environments (scenes of them)."""
+    """A Learning Value. gain, interval: measured, with a 95 % interval of normal theory (None where its noise is unknown).
+    value: shrunk toward the round's mean, what later rounds use. before, after: success on the mode's environments (scenes of them).
+    controls: the same of scenes that were not practised, None where there were none."""
 
     round: int
     gain: float
@@ -51,6 +52,7 @@ class Value:
     before: Tally
     after: Tally
     scenes: int
+    controls: tuple[Tally, Tally] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,6 +171,8 @@ def _value(row: Mapping[str, Any], at: int) -> Value | None:
     before, after = tally(row.get("before"), row.get("n")), tally(row.get("after"), row.get("n"))
     if gain is None or value is None or before is None or after is None:
         return None
-    # scenes that all gained alike say nothing about their spread
     interval = None if not se else (gain - _Z95 * se, gain + _Z95 * se)
-    return Value(at, gain, value, interval, before, after, whole(row.get("scenes")) or 0)
+    told = row.get("controls")
+    controls = [tally(told.get(name), told.get("n")) for name in ("before", "after")] if isinstance(told, Mapping) else []
+    pair = (controls[0], controls[1]) if controls and controls[0] is not None and controls[1] is not None else None
+    return Value(at, gain, value, interval, before, after, whole(row.get("scenes")) or 0, pair)

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coda_jax.evaluation.metrics import Moment, Summary, Tally
-from coda_jax.evaluation.mode_history import ModeHistory
+from coda_jax.evaluation.mode_history import ModeHistory, Value
 from coda_jax.evaluation.statistics import wilson
 from coda_jax.evaluation.wording import cause_in_words
 from coda_jax.learning.scale_doctor import ScaleWarning
@@ -46,6 +46,7 @@ class Progress:
 
     Args:
       label: the stage. total: number of units, or None where it is unknown. unit: plural, e.g. "demos".
+      even: whether units take about the same time; where they do not, what is done tells neither a rate nor the time left.
       stream: default stderr. interval_s: between plain lines. clock: seconds, monotonic.
     """
 
@@ -55,11 +56,12 @@ class Progress:
         total: int | None,
         unit: str = "items",
         *,
+        even: bool = True,
         stream: TextIO | None = None,
         interval_s: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
     ):
-        self.label, self.total, self.unit = label, total, unit
+        self.label, self.total, self.unit, self._even = label, total, unit, even
         self.done = self._skipped = 0
         self._stream = stream or sys.stderr
         self._clock = clock
@@ -93,7 +95,7 @@ class Progress:
         parts = [f"{self.label}: {self.done:,}" + (f"/{self.total:,} {self.unit}" if self.total is not None else f" {self.unit}")]
         if self.total:
             parts[0] += f" ({100 * self.done / self.total:.0f}%)"
-        if self.done > self._skipped and elapsed > 0:
+        if self._even and self.done > self._skipped and elapsed > 0:
             rate = (self.done - self._skipped) / elapsed
             parts.append(rate_text(rate, self.unit))
             if self.total is not None and self.done < self.total:
@@ -121,6 +123,13 @@ class Progress:
         self._stream.flush()
 
 
+def interject(text: str, stream: TextIO | None = None) -> None:
+    """Print a line while a Progress is open: on a terminal it takes the place of the line that is redrawn, which comes again below."""
+    out = stream or sys.stderr
+    out.write(("\r\x1b[K" if out.isatty() else "") + text + "\n")
+    out.flush()
+
+
 def suite_rows(suites: Mapping[str, Mapping[str, Mapping[Moment, Tally]]]) -> list[tuple[str, str, str, str, str, str]]:
     """Rows (family, suite, moment, k/n, percent, 95 % Wilson interval) of the final table."""
     rows = []
@@ -146,10 +155,14 @@ def print_suites(
 
 def mode_rows(modes: Sequence[ModeHistory], most: int = 12) -> list[tuple[str, str, str, str, str]]:
     """Rows (factor, phase, cause, verdict, Learning Values of its rounds in points) of modes that were tested or practised."""
+
+    def points(value: Value) -> str:
+        low_high = "" if value.interval is None else " ({:+.0f}..{:+.0f})".format(*(100 * limit for limit in value.interval))
+        return f"{100 * value.gain:+.0f}{low_high}"
+
     studied = [m for m in modes if m.tests or m.values][:most]
     return [
-        (m.factor, m.phase, cause_in_words(m.factor, m.cause), m.verdict or "-", ", ".join(f"{100 * v.gain:+.0f}" for v in m.values) or "-")
-        for m in studied
+        (m.factor, m.phase, cause_in_words(m.factor, m.cause), m.verdict or "-", ", ".join(map(points, m.values)) or "-") for m in studied
     ]
 
 
@@ -159,7 +172,7 @@ def print_modes(modes: Sequence[ModeHistory], *, stream: TextIO | None = None) -
     if not rows:
         return
     header = ("factor", "phase", "cause", "verdict", "Learning Value")
-    title = f"Difficulty modes that were tested, of {len(modes)} known; Learning Value of each round in points of success"
+    title = f"Difficulty modes that were tested, of {len(modes)} known; Learning Value of each round in points of success (95 %)"
     print_table(header, rows, title, texts=4, stream=stream)
 
 

@@ -1,4 +1,4 @@
-"""Causes and margins of diagnoses as a person would say them."""
+"""Causes and margins of diagnoses, and numbers of things, as a person would say them."""
 
 from __future__ import annotations
 
@@ -47,3 +47,8 @@ def margin_in_words(name: str, value: float, step: int, threshold: float, unit: 
     """What a phase measures: "gripper to target 0.041 m at best, at step 54; 0.03 m is asked for"."""
     unit = "" if unit == "share" else f" {unit}"
     return f"{name.replace('_', ' ')} {value:.3g}{unit} at best, at step {step}; {threshold:.3g}{unit} is asked for"
+
+
+def counted(n: int, what: str) -> str:
+    """ "1 scene", "3 scenes"."""
+    return f"{n:,} {what}" + ("s" if n != 1 else "")

@@ -16,6 +16,7 @@ from coda_jax.evaluation.annotation.agreement import ASPECTS, GROUPS, Agreement,
 from coda_jax.evaluation.annotation.answers import Answers, read_answers
 from coda_jax.evaluation.diagnosers import read_agreement
 from coda_jax.evaluation.metrics import atomic_write
+from coda_jax.evaluation.wording import counted
 from coda_jax.loop import workdir as folders
 from coda_jax.memory.rows import ControlTest, Diagnosis
 from coda_jax.memory.store import FILE, Memory
@@ -72,7 +73,7 @@ def _verdicts(diagnoses: Sequence[Diagnosed], episodes: Set[str]) -> dict[str, s
 
 def _both(paths: Sequence[Path]) -> tuple[Answers, Answers]:
     if len(paths) != 2:
-        raise InputError(f"--answers names {len(paths)} files; give those of two annotators: --answers=A.json,B.json")
+        raise InputError(f"--answers names {counted(len(paths), 'file')}; give those of two annotators: --answers=A.json,B.json")
     first, second = (read_answers(path) for path in paths)
     if first.annotator == second.annotator:
         raise InputError(f"{paths[0]} and {paths[1]} are both of annotator {first.annotator}; two people are needed")

@@ -30,6 +30,7 @@ from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 
 NAME = "annotate.html"
+CLIP_SIZE = 192, 256  # of a camera's picture: the page shows clips as large as they are
 _EVERY = 3  # control steps between frames of a clip
 _FRAME_MS, _LAST_MS = 200, 1200
 _QUALITY = 70
@@ -72,7 +73,7 @@ def drawn(diagnoses: Sequence[Diagnosis], count: int, seed: int) -> list[Diagnos
 
 
 def _items(config: settings.Config, folder: Path, memory: Memory, chosen: Sequence[Diagnosis]) -> list[Item]:
-    watch = Footage(config, Catalogue.all(), Catalogue("train"), samples=1)
+    watch = Footage(config, Catalogue.all(), Catalogue("train"), samples=1, size=CLIP_SIZE)
     by_round: dict[int, list[int]] = defaultdict(list)
     for diagnosis in chosen:
         (round_number,) = memory.select("SELECT round FROM episodes WHERE episode_id = ?", (diagnosis.episode_id,))[0]

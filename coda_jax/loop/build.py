@@ -15,6 +15,7 @@ from coda_jax.evaluation.film import write_strip
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.foreign import read_plain
 from coda_jax.loop import engines, films, language, own_families, parts
+from coda_jax.loop.told import Told
 from coda_jax.loop.view import HEIGHT, PICTURES, WIDTH
 from coda_jax.loop.workbench import Workbench
 from coda_jax.programs.sandbox import Sandbox
@@ -57,6 +58,10 @@ def built(config: settings.Config, chat: Chat, tally: Tally, text: str, png: byt
         return author.built(text, png)
 
 
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
 def run(config: settings.Config, text: str, picture: Path | None, output: Path | None) -> bool:
     """Build one scene, print its program and write it and its picture; False, with the counted reasons, where none was accepted.
 
@@ -79,11 +84,16 @@ def run(config: settings.Config, text: str, picture: Path | None, output: Path |
             calls.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"{calls} cannot be made for the recording of the calls: {error}") from error
-        watch = language.Watch(config.agents.llm.model, lambda said: print(said, file=sys.stderr, flush=True))
-        asking = parts.chat_of(config, calls, {}, 0, resources, watch)
-        spec = built(config, asking.chat, tally, text, png)
+        llm = config.agents.llm
+        _say(language.describe_most(config) + ("" if llm.replay else f"; the calls are recorded in {calls}"))
+        asking = parts.chat_of(config, calls, {}, 0, resources, language.Watch(llm.model, _say))
+        told = Told(asking.chat, tally, _say, llm.deadline_s)
+        spec = built(config, told, tally, text, png)
+        told.outcome()
+        _say(language.describe(llm.model, asking.chat.asked, llm.tokens, parts.prices_of(config)))
         counts = tally.counts.get(BUILD, {})
         if spec is None:
+            _say(f"no program was accepted; what was asked and answered stands in {asking.recording.path}")
             print(json.dumps({"accepted": False, "counts": counts}))
             return False
         program = to_program(spec)

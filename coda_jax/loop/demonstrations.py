@@ -16,6 +16,7 @@ from pydantic.dataclasses import dataclass
 from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import Progress
+from coda_jax.evaluation.wording import counted
 from coda_jax.learning.dataset import Demonstration, check_demonstration
 from coda_jax.loop import parts, recordings, supervisors
 from coda_jax.loop.journal import Commit, file_sha256
@@ -97,8 +98,8 @@ def run(run: Run) -> dict[str, Any]:
         run.metrics.write("planner_failure", cause=cause, n=n)
     tally = run.state.supervised
     run.metrics.write("supervised", stage=NAME, **tally.row())
-    run.say("planner success by category: " + ", ".join(f"{c} {k}/{n}" for c, (k, n) in sorted(run.state.planner.items())))
-    run.say(f"of {tally.scenes} scenes the planner failed in {tally.failures()}")
+    run.say("planner, first try, by category: " + ", ".join(f"{c} {k}/{n}" for c, (k, n) in sorted(run.state.planner.items())))
+    run.say(f"of {counted(tally.scenes, 'scene')} the planner failed in {tally.failures()}")
     return {"done": run.state.demos, "unit": "demos"}
 
 
@@ -116,7 +117,8 @@ def _wave(run: Run, sim: Any, source: SceneSource, wanted: int, progress: Progre
         finished.append(orders.ended(trajectory))
         kept += trajectory.success
         _judge(finished, kept, orders.given_up)
-        progress.update(state.demos + kept, planner=f"{100 * kept / max(kept + orders.given_up, 1):.0f} %")
+        solved = f"{100 * kept / max(kept + orders.given_up, 1):.0f} % of scenes"  # at the first try or after a revision
+        progress.update(state.demos + kept, solved=solved)
     finished.sort(key=lambda t: t.episode.key)
     first = [t for t in finished if t.episode.key[1] == 0]  # what the planner does by itself
     for category, (k, n) in success_by_category(first, run.everything, len(settings.families(config)) > 1).items():

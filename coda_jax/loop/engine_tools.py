@@ -10,6 +10,7 @@ from coda_jax import config as settings
 from coda_jax.agents.base import Trial
 from coda_jax.agents.llm.engine_tools import Trace, Variants
 from coda_jax.evaluation.trials import success_rate
+from coda_jax.evaluation.wording import counted
 from coda_jax.loop.rounds import recall
 from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.rounds.variants import Base, Batch, Built, Made, program_variant, verified
@@ -92,7 +93,7 @@ class RunTools(Workbench):
         if self._remembers:
             told |= {"importance": mode.importance, "programs": self._programs(mode_id), "control tests": self._tests(mode_id)}
             values = learning_values(self._run.memory, mode_id)[-_HISTORY:]
-            told["learning values"] = [f"round {v.round}: {v.raw:+.3f} on {len(v.scenes)} scenes" for v in values]
+            told["learning values"] = [f"round {v.round}: {v.raw:+.3f} on {counted(len(v.scenes), 'scene')}" for v in values]
         return told
 
     def _evidence(self, mode_id: str) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from coda_jax import config as settings
 from coda_jax import runtime
 from coda_jax.evaluation.terminal import duration
-from coda_jax.loop import evaluation, language, parts, requirements
+from coda_jax.loop import evaluation, language, mjx_worlds, parts, requirements
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.journal import read_commits
 from coda_jax.loop.round_budget import episodes_of_a_round, most_blocks, round_rollouts
@@ -19,11 +19,12 @@ from coda_jax.loop.rounds.rollouts import KEPT
 from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.sim import mjx_buckets
 
 # The start-up in seconds, from an empty compilation cache; else CPU seconds of the quickstart and of runs without rounds on two idle
 # cores of an x86 server, from their ledger.json: `python -m benchmarks.estimate --run=runs/quickstart` sets a run's own beside these.
 # A rough figure for the reader; nothing depends on them.
-_START_S = 15.0
+_START_S, _CRITIC_START_S = 15.0, 11.0  # _CRITIC_START_S: more where a critic learns
 _UPDATE_S_PER_FLOP = 2.1e-11
 _DEMO_STEPS = 80  # of a demonstration, about
 _PICTURE_S_PER_BYTE = 3.2e-3 / (64 * 64 * 3)  # of the native renderer
@@ -85,7 +86,9 @@ def stage_seconds(config: settings.Config, rollouts: int, films: int, products: 
             updates = 0.0 if config.awr.improve == "frozen" else _WEIGHTED * updates
         one = scenes * rates.scene + demos * demo_s + episodes * rollout_s + updates
         work[rounds_together(rounds)] = rounds * one + critic_seconds(config)
-    return {"warm-up": _START_S} | {name: seconds / busy_cores(cores) for name, seconds in work.items()}
+    return {"warm-up": _START_S + _CRITIC_START_S * parts.learns(config)} | {
+        name: seconds / busy_cores(cores) for name, seconds in work.items()
+    }
 
 
 def critic_seconds(config: settings.Config) -> float:
@@ -117,6 +120,8 @@ def describe(config: settings.Config, workdir: Path) -> str:
     stages = stage_seconds(config, sum(rollouts.values()), films, requirements.products_of_a_chunk(config), cores)
     each_round = round_rollouts(config)
     most = ", with all the rollouts and updates that rounds may ask for" if config.rounds.count else ""
+    if backend == "mjx" and mjx_worlds.compiles_long(mjx_buckets.declared(bucket)):
+        most += ", without compiling MJX, which takes a CPU minutes"
     memory, states = requirements.memory_bytes(config), (config.checkpoint.keep + 1) * requirements.state_bytes(config)
     disk = config.demos.count * _DEMO_STEPS * requirements.ROW_BYTES + states + films * 60e3
     if config.obs == "pixels":
@@ -146,8 +151,9 @@ def describe(config: settings.Config, workdir: Path) -> str:
         *_round_lines(config, each_round),
         *([f"starts from     {config.memory.start}, {config.memory.start_mode}"] if config.memory.start else []),
         f"language model  {language.describe_most(config)}",
+        *([f"MISSING         {absent}"] if (absent := language.missing(config)) else []),
         f"memory          about {memory / 1e9:.1f} GB; disk about {disk / 1e6:.0f} MB",
-        f"time            about {duration(sum(stages.values()))} on {cores} idle cores{most}: "
+        f"time            about {duration(sum(stages.values()))} on {cores} idle cores, longer beside other work{most}: "
         + ", ".join(f"{name} {duration(seconds)}" for name, seconds in stages.items()),
         *refused,
     ]

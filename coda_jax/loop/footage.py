@@ -29,11 +29,13 @@ _COLUMNS = 1 + len(PHASES)
 class Footage:
     """Watch Protocol (agents/llm/seen.py) on the native simulator, with the worlds of every other one of the run.
 
-    samples: rays per pixel and axis of its pictures; 1 is rougher, at a third of the time.
+    samples: rays per pixel and axis of its pictures; 1 is rougher, at a third of the time. size: height and width of a camera's picture.
     """
 
-    def __init__(self, config: settings.Config, catalogue: Catalogue, train: Catalogue, samples: int = 2):
-        self._config, self._catalogue, self._samples = config, catalogue, samples
+    def __init__(
+        self, config: settings.Config, catalogue: Catalogue, train: Catalogue, samples: int = 2, size: tuple[int, int] = (HEIGHT, WIDTH)
+    ):
+        self._config, self._catalogue, self._samples, self._size = config, catalogue, samples, size
         self._sim = parts.native_simulator(config, catalogue, parts.training_bucket(config, train))
         self._platform, self._robot = parts.platform_of(config), parts.robot_of(config)
 
@@ -77,7 +79,8 @@ class Footage:
         def draw(frames: Sequence[tuple[int, str]]) -> list[bytes]:
             scene = self._platform.drawable(spec, self._catalogue, sim.bucket, self._robot)
             qpos = coordinates(scene, trajectory.qpos[[step - 1 for step, _ in frames]])
-            chosen = {"height": HEIGHT, "width": WIDTH, "samples": self._samples, "threads": self._config.sim.threads}
+            height, width = self._size
+            chosen = {"height": height, "width": width, "samples": self._samples, "threads": self._config.sim.threads}
             seen = [render(scene.model, qpos, camera, **chosen) for camera in self._platform.cameras.both]
             return [
                 png_of(film_strip(frame[None], [words]), small=True)

@@ -14,6 +14,7 @@ from coda_jax.agents.llm.budget import Asked, Prices, total
 from coda_jax.agents.llm.called import ANSWERED
 from coda_jax.agents.llm.endpoint import OWN_ADDRESS
 from coda_jax.agents.llm.keys import Key, KeyFormatError
+from coda_jax.agents.llm.recording import FILE as CALLS
 from coda_jax.runtime import InputError
 
 MODEL_VARIABLE, ADDRESS_VARIABLE = "CODA_JAX_MODEL", "OPENAI_BASE_URL"
@@ -21,8 +22,10 @@ _SAID_EVERY_S = 10.0
 _MOST_NAME = 200
 
 
-def prepare(config: settings.Config) -> None:
+def prepare(config: settings.Config, dry_run: bool = False) -> None:
     """Name the model in ``config``, take its key out of the environment, and refuse what cannot work, before anything is started.
+
+    dry_run: nothing will be asked, so that what ``missing`` names may be missing.
 
     Raises:
       InputError: no model, no server, no key, no recording or no openai package; the message says what to set.
@@ -31,11 +34,10 @@ def prepare(config: settings.Config) -> None:
         return
     llm = config.agents.llm
     try:
-        key = key_of(config)  # first, so that no child sees it whatever comes of the rest
+        key_of(config)  # first, so that no child sees it whatever comes of the rest
     except InputError:
         if not llm.replay:  # which sends none
             raise
-        key = None
     llm.model = llm.model or os.environ.get(MODEL_VARIABLE, "").strip()
     if not llm.model:
         raise InputError(
@@ -45,17 +47,37 @@ def prepare(config: settings.Config) -> None:
     if len(llm.model) > _MOST_NAME or not llm.model.isprintable():
         raise InputError(f"config.agents.llm.model must be a name of at most {_MOST_NAME} printable characters")
     if llm.replay:
-        if not Path(llm.replay).exists():
-            raise InputError(f"config.agents.llm.replay: {llm.replay} does not exist; name the calls.jsonl of a run, or its folder")
+        path = Path(llm.replay)
+        if not path.exists():
+            raise InputError(f"config.agents.llm.replay: {path} does not exist; name the {CALLS} of a run, or its folder")
+        if path.is_dir() and not (path / CALLS).exists():
+            raise InputError(
+                f"config.agents.llm.replay: {path} holds no {CALLS}, so no language model was asked there; name the {CALLS} of a run, or "
+                "its folder"
+            )
         return
-    if key is None and address_of(config) == OWN_ADDRESS:
-        raise InputError(
+    if not dry_run and (problem := missing(config)):
+        raise InputError(problem)
+
+
+def missing(config: settings.Config) -> str:
+    """What must still be set or installed before a model can be asked, and how; "" where nothing is missing.
+
+    Raises:
+      InputError: the environment's address or key cannot be used.
+    """
+    llm = config.agents.llm
+    if not settings.asks_models(config) or llm.replay:
+        return ""
+    if key_of(config) is None and address_of(config) == OWN_ADDRESS:
+        return (
             f"agents ask {llm.model}, but neither a server nor a key is set: set --config.agents.llm.base_url=http://... (or "
             f"{ADDRESS_VARIABLE}) to your server, or put the key of {OWN_ADDRESS} into the environment variable {llm.key_variable}, or "
             "answer from a recording with --config.agents.llm.replay=RUN/calls.jsonl"
         )
     if runtime.package_version("openai") is None:
-        raise InputError("language models need the openai package: pip install '.[llm]'")
+        return "language models need the openai package: pip install '.[llm]'"
+    return ""
 
 
 def address_of(config: settings.Config) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import time
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from jax.sharding import AxisType, Mesh
 
 from coda_jax import runtime
 from coda_jax.evaluation.scan_size import size_of_rollouts
+from coda_jax.evaluation.terminal import interject
 from coda_jax.learning.encoders.minilm import TEXT_DIM
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.generate import sample_spec
@@ -27,10 +29,26 @@ from coda_jax.sim.simulator import Episode, episode_of
 from coda_jax.types import ACTION_DIM
 
 CANDIDATES = (256, 1024, 4096, 16384)  # for each device
+_QUICK_GEOMS = 2  # of a slot: a bucket of no more is compiled in seconds (docs/mjx.md)
 ON_CPU = 64  # a CPU gains nothing from more, and each number costs it a minute of compiling
 _TIMED_CHUNKS = 3
 _SCENES, _HORIZON = 200, 10_000
 _MEMORY_SHARE = 0.7  # of a device that worlds may be expected to take
+
+
+def compiles_long(bucket: Bucket) -> bool:
+    """Whether the executables of a declared bucket take minutes to compile here: the large ones on a CPU."""
+    return jax.default_backend() == "cpu" and bucket.geoms > _QUICK_GEOMS
+
+
+@functools.cache
+def announce(bucket: Bucket, worlds: int) -> None:
+    """Say once in a process, before its executables are compiled, that those of a large declared bucket take a CPU minutes."""
+    if compiles_long(bucket):
+        interject(
+            f"MJX: bucket {bucket.name} in {worlds:,} worlds; its two executables take minutes to compile on a CPU, but for those that "
+            "the compilation cache holds"
+        )
 
 
 def devices_mesh() -> Mesh | None:

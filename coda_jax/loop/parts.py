@@ -317,6 +317,7 @@ def _backend_simulator(config: settings.Config, catalogue: Catalogue, bucket: Bu
         worlds = mjx_worlds.worlds_for(config.sim.mjx_worlds, catalogue, bucket, chunk, mesh, settings.families(config), impl)
     except (ValueError, MemoryError) as error:
         raise InputError(str(error)) from error
+    mjx_worlds.announce(mjx_buckets.declared(bucket), worlds)
     return MjxSimulator(catalogue, bucket, worlds, chunk, mesh, impl, settings.longest_horizon(config) if practises(config) else 0)
 
 

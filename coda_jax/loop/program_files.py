@@ -15,9 +15,11 @@ def program_files(path: Path) -> list[Path]:
     """The program files of a folder and its subfolders in sorted order, or the one file.
 
     Raises:
-      InputError: the folder holds none.
+      InputError: the folder holds none, or the file's name is that of none.
     """
     if not path.is_dir():
+        if path.suffix and path.suffix not in SUFFIXES:
+            raise InputError(f"{path} is no program: the names of programs end with {', '.join(SUFFIXES)}")
         return [path]
     files = sorted(p for p in path.rglob("*") if p.is_file() and p.suffix in SUFFIXES)
     if not files:

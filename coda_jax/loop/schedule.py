@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from coda_jax.evaluation.statistics import paired_difference
+from coda_jax.evaluation.wording import counted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +64,7 @@ def next_round(schedule: Fixed | Adaptive, history: Sequence[Measurement]) -> De
     if isinstance(schedule, Fixed):
         return Decision(now.updates >= schedule.updates, f"{now.updates} of {schedule.updates} updates")
     if now.modes_in_band < schedule.least_modes:
-        return Decision(True, f"{now.modes_in_band} modes in band, fewer than {schedule.least_modes}")
+        return Decision(True, f"{counted(now.modes_in_band, 'mode')} in band, fewer than {schedule.least_modes}")
     if now.updates >= schedule.most_updates:
         return Decision(True, f"{now.updates} updates, the most for one round")
     before = next((m for m in reversed(history) if m.updates <= now.updates - schedule.window), None)

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import logging
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,11 +15,12 @@ import numpy as np
 
 from coda_jax import config as settings
 from coda_jax import runtime
-from coda_jax.evaluation.report.sweep import write_sweep
+from coda_jax.evaluation.report.sweep import PAGE, write_sweep
 from coda_jax.evaluation.results import Result
 from coda_jax.evaluation.sweep import Cell, sweep_suite
 from coda_jax.evaluation.sweep_results import FILE, CellResult, append_cell, difference, interval, read_cells
 from coda_jax.evaluation.terminal import CHOSEN_ON_VALIDATION, Progress, print_table
+from coda_jax.evaluation.wording import counted
 from coda_jax.learning import lora
 from coda_jax.learning.policies.base import Params
 from coda_jax.loop import cloning, evaluation, own_families, parts, requirements
@@ -34,6 +36,7 @@ from coda_jax.sim.simulator import episode_of
 log = logging.getLogger(__name__)
 NAME = "sweep"
 FOLDER = "sweeps"  # in the run folder
+_UNSAFE, _MOST_NAMED = re.compile(r"[^A-Za-z0-9.-]+"), 100  # characters of runs' names in the name of a page
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,8 +155,9 @@ def run(config: settings.Config, workdir: Path, against: Sequence[Path], dry_run
         total = sum(each[suite] * len(cells) for suite, cells in missing.items())
         cells = sum(map(len, wanted.values()))
         print(
-            f"{len(policies)} checkpoints x {len(config.sweep.temperatures)} temperatures x {len(scenes)} suites on "
-            f"{config.evaluate.split}: {cells} cells, {cells - sum(map(len, missing.values()))} done already, {total:,} rollouts to do",
+            f"{counted(len(policies), 'checkpoint')} x {counted(len(config.sweep.temperatures), 'temperature')} x "
+            f"{counted(len(scenes), 'suite')} on {config.evaluate.split}: {counted(cells, 'cell')}, "
+            f"{cells - sum(map(len, missing.values()))} done already, {counted(total, 'rollout')} to do",
             flush=True,
         )
         if dry_run:
@@ -164,7 +168,12 @@ def run(config: settings.Config, workdir: Path, against: Sequence[Path], dry_run
             have = {cell.key: cell for cell in read_cells(path)}
         newest = [one for one in policies if one.folder == workdir][-1]
         shown = {suite: _of_every_checkpoint(config, suite, specs, policies, bucket, have) for suite, specs in scenes.items()}
-        _show(workdir, shown, config, newest)
+        _show(workdir, shown, config, newest, page_of(policies, workdir))
+        if any(parts.learns(one.config) and one.config.actor.evaluate != "policy" for one in policies):
+            print(
+                "The policy alone acts in a sweep. In a run's own evaluation after its rounds the critic chooses among candidates "
+                "(config.actor.evaluate), so its figures are others."
+            )
 
 
 def _wanted(config: settings.Config, suite: str, specs: Sequence[SceneSpec], policies: Sequence[Kept], bucket: Bucket) -> dict[tuple, Cell]:
@@ -246,9 +255,18 @@ def _cell(config: settings.Config, one: Kept, suite: str, temperature: float, to
     )
 
 
-def best_of(cells: Sequence[CellResult]) -> CellResult:
-    """The cell with most successes; of equal ones the first."""
+def best_of(cells: Sequence[CellResult]) -> CellResult | None:
+    """The cell with most successes; of equal ones the first. None where all of several are equal: there is nothing to choose."""
+    if len(cells) > 1 and len({c.k / c.n for c in cells}) == 1:
+        return None
     return max(cells, key=lambda c: c.k / c.n)
+
+
+def page_of(policies: Sequence[Kept], workdir: Path) -> str:
+    """Name of the page: sweep.html of the run alone, another one for each choice of runs beside it, so that none replaces another."""
+    others = dict.fromkeys(one.run for one in policies if one.folder != workdir)
+    named = "_".join(_UNSAFE.sub("-", name) for name in others)
+    return f"sweep_{named[:_MOST_NAMED]}.html" if others else PAGE
 
 
 def usual_of(cells: Sequence[CellResult], newest: Kept) -> CellResult:
@@ -257,7 +275,7 @@ def usual_of(cells: Sequence[CellResult], newest: Kept) -> CellResult:
     return next((c for c in own if c.temperature == 1.0), own[-1])
 
 
-def _show(workdir: Path, suites: dict[str, list[CellResult]], config: settings.Config, newest: Kept) -> None:
+def _show(workdir: Path, suites: dict[str, list[CellResult]], config: settings.Config, newest: Kept, page: str) -> None:
     temperatures = [float(t) for t in config.sweep.temperatures]
     for suite, cells in suites.items():
         rows = []
@@ -268,7 +286,12 @@ def _show(workdir: Path, suites: dict[str, list[CellResult]], config: settings.C
         print_table(header, rows, f"{suite}, {config.evaluate.split} split: success with 95 % interval", texts=1)
     best = {suite: best_of(cells) for suite, cells in suites.items()}
     for suite, cell in best.items():
-        text = f"best of {suite}: {cell.policy} at temperature {cell.temperature:g}, {_text(cell)}"
+        if cell is None:
+            print(f"no best of {suite}: every cell has {suites[suite][0].k}/{suites[suite][0].n}")
+            continue
+        equal = sum(c.k * cell.n == cell.k * c.n for c in suites[suite])
+        first = f", the first of {equal} equal ones" if equal > 1 else ""
+        text = f"best of {suite}: {cell.policy} at temperature {cell.temperature:g}, {_text(cell)}{first}"
         usual = usual_of(suites[suite], newest)
         if usual.key != cell.key:
             d = difference(cell, usual)
@@ -277,8 +300,9 @@ def _show(workdir: Path, suites: dict[str, list[CellResult]], config: settings.C
                 f"({100 * d.low:+.0f} .. {100 * d.high:+.0f}), paired by scene"
             )
         print(text)
-    print(CHOSEN_ON_VALIDATION)
-    print(f"page: {write_sweep(workdir / FOLDER, workdir.resolve().name, suites, best)}")
+    if any(best.values()):
+        print(CHOSEN_ON_VALIDATION)
+    print(f"page: {write_sweep(workdir / FOLDER, workdir.resolve().name, suites, best, page)}")
 
 
 def _text(cell: CellResult) -> str:

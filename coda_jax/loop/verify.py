@@ -12,6 +12,7 @@ from coda_jax.agents.base import Trial
 from coda_jax.evaluation.control_test import ControlResult, wants_more
 from coda_jax.evaluation.statistics import Interval
 from coda_jax.evaluation.trials import by_scene, rate_interval
+from coda_jax.evaluation.wording import counted
 from coda_jax.loop import cloning, own_families, parts
 from coda_jax.loop.program_files import read_program
 from coda_jax.loop.rounds import collect
@@ -82,7 +83,7 @@ def described(program: GenerationProgram, found: Tested, n: int) -> list[str]:
     r = found.result
     lines = [
         f"{r.verdict}: {' and '.join(e.verb for e in program.edits)} at level {program.level:g} costs {100 * r.mean:+.0f} points beyond "
-        f"another factor ({100 * r.low:+.0f} .. {100 * r.high:+.0f}, 90 %), {r.scenes} scenes",
+        f"another factor ({100 * r.low:+.0f} .. {100 * r.high:+.0f}, 90 %), {counted(r.scenes, 'scene')}",
         "success, 95 % over scenes",
     ]
     for name, (k, rollouts, (low, high)) in found.rates(n).items():

@@ -5,15 +5,13 @@ What compiles after this is counted: new scenes, goals and programs must add not
 
 from __future__ import annotations
 
-import sys
-
 import jax
 import jax.numpy as jnp
 
 from coda_jax import config as settings
 from coda_jax.evaluation.rollouts import rollout
 from coda_jax.evaluation.scan_rollouts import InScan, ScanSimulator, build, expected_size
-from coda_jax.evaluation.terminal import Progress
+from coda_jax.evaluation.terminal import Progress, interject
 from coda_jax.learning import clone
 from coda_jax.learning.pictures import blank
 from coda_jax.learning.steps import train_steps
@@ -38,12 +36,13 @@ def warm_up(run: Run) -> None:
     config, catalogue = run.config, run.train
     spec = training_scene(catalogue, settings.families(config)[0], 0)
     episode = episode_of(spec, _HORIZON, (0, 0))
-    with Progress("warm-up", 4, "parts") as progress:
+    with Progress("warm-up", 4, "parts", even=False) as progress:
+        progress.update(0, part="text encoder")
         run.encoder.prepare()
-        progress.advance(part="text encoder")
+        progress.update(1, part="checks of scenes")
         if "demonstrations" not in run.state.done:
             check([spec], catalogue, parts.validity_of(config))
-        progress.advance(part="checks of scenes")
+        progress.update(2, part="training")
         sim = parts.native_simulator(config, run.everything, parts.training_bucket(config, catalogue))
         trajectory = next(iter(demonstrate(sim, run.everything, [episode], parts.planner_of(config), parts.noise_of(config), 0)))
         policy, training = parts.policy_of(config), parts.training_of(config)
@@ -63,9 +62,9 @@ def warm_up(run: Run) -> None:
                 rehearsal.rehearse(run, trajectory, state.ema, data, words)
             else:
                 state, _ = train_steps(policy, again, round_training.begin(run, state.ema), data, words, key, jnp.asarray(0, jnp.int32))
-        progress.advance(part="training")
+        progress.update(3, part="rollouts")
         rehearse_rollouts(run.config, state.ema, run)
-        progress.advance(part="rollouts")
+        progress.update(4)
 
 
 def rehearse_rollouts(config, params, run: Run) -> None:
@@ -94,8 +93,8 @@ def _rehearse(config, params, run: Run, bucket: Bucket, spec: SceneSpec) -> None
         if isinstance(simulator, ScanSimulator) and isinstance(policy_fn, InScan):
             embed, executed = run.encoder.encode, config.evaluate.executed
             for size in (simulator.size(episodes[0]), expected_size(simulator, episodes[0], policy_fn, embed)):
-                print(size.line(simulator.worlds), file=sys.stderr)
-            build(simulator, run.everything, episodes[0], policy_fn, embed, executed, key, lambda b: print(b.line(), file=sys.stderr))
+                interject(size.line(simulator.worlds))
+            build(simulator, run.everything, episodes[0], policy_fn, embed, executed, key, lambda b: interject(b.line()))
         else:
             episodes = [episodes[0]] * (simulator.worlds + 1)  # the last one refills a world, by an executable of its own on MJX
         for _ in rollout(simulator, run.everything, episodes, policy_fn, run.encoder.encode, config.evaluate.executed, key):

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 DISCOUNT = 0.7  # of a Learning Value for each round of age
+_Z90 = 1.6448536269514722  # 95 % quantile of the normal distribution: one-sided 5 %, as in control tests
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +52,34 @@ def scene_gains(before: Sequence[int] | np.ndarray, after: Sequence[int] | np.nd
     if n < 1 or min(first.min(), second.min()) < 0 or max(first.max(), second.max()) > n:
         raise ValueError(f"successes of n = {n} rollouts must lie in 0..n, with n at least 1; got {first.tolist()} and {second.tolist()}")
     return (second - first) / n
+
+
+def gain_error(before: Sequence[int] | np.ndarray, after: Sequence[int] | np.ndarray, n: int) -> float:
+    """Standard error of the mean of ``scene_gains``: of their spread, but at least that of the rollouts themselves.
+
+    A few scenes may agree by chance: 0 of 2 before and after on each of three would otherwise be a gain without any error. The rollouts'
+    is sqrt((p (1 - p) + q (1 - q)) / (S n)) with p and q the rates before and after, one success and one failure added (Laplace).
+
+    Raises:
+      ValueError: as ``scene_gains``.
+    """
+    gains = scene_gains(before, after, n)
+    rollouts = len(gains) * n
+    rates = [(float(np.sum(k)) + 1) / (rollouts + 2) for k in (before, after)]
+    own = sum(p * (1 - p) for p in rates) / rollouts
+    spread = float(np.var(gains, ddof=1)) / len(gains) if len(gains) > 1 else 0.0
+    return math.sqrt(max(own, spread))
+
+
+def gained(value: float, before: Sequence[int] | np.ndarray, after: Sequence[int] | np.ndarray, n: int) -> bool:
+    """Whether training on a mode's scenes surely helped there: the one-sided 5 % lower limits of its Learning Value ``value`` and of the
+    rise of success itself lie above 0. The noise of the general improvement is not in them.
+
+    Raises:
+      ValueError: as ``scene_gains``.
+    """
+    least = min(value, float(np.mean(scene_gains(before, after, n))))
+    return least - _Z90 * gain_error(before, after, n) > 0
 
 
 def general_improvement(controls: Mapping[str, np.ndarray]) -> float:

@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
-from mujoco import mjx
 
 from coda_jax.programs import expressions
 from coda_jax.scenes.catalogue import Catalogue
@@ -28,6 +27,7 @@ from coda_jax.sim.compile import SceneError
 from coda_jax.sim.control import control_ramp
 from coda_jax.sim.executable import Executable, Report
 from coda_jax.sim.frames import ROBOT, geom_labels
+from coda_jax.sim.mjx_library import mjx
 from coda_jax.sim.mjx_size import Size, size_of
 from coda_jax.sim.mjx_state import DATA, native_qpos
 from coda_jax.sim.panda import PANDA
@@ -274,7 +274,7 @@ def _empty_view(worlds: int) -> WorldView:
     flags = ("finger_contact", "contact", "present")
     kinds = {name: bool if name in flags else np.float32 for name in FIELD_SHAPES}
     leaves: dict[str, Any] = {name: np.zeros((worlds, *shape), kinds[name]) for name, shape in FIELD_SHAPES.items()}
-    return WorldView(**leaves, control_step=np.zeros(worlds, np.int32))
+    return WorldView(**leaves, control_step=np.zeros(worlds, np.int32), regions=None)
 
 
 class MjxSimulator:

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
-from mujoco.mjx._src import collision_driver
 
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.mjx_buckets import MJX_BUCKETS
+from coda_jax.sim.mjx_library import collision_driver
 from coda_jax.sim.mjx_model import frame
 from coda_jax.types import Array
 

@@ -14,12 +14,12 @@ import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
-from mujoco import mjx
 
 from coda_jax.sim import mjx_model, poses, warp_extra
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.compile import HIDDEN_GROUP, CompiledScene
 from coda_jax.sim.mjx_buckets import MJX_BUCKETS
+from coda_jax.sim.mjx_library import mjx
 from coda_jax.sim.mjx_state import saved
 from coda_jax.types import Array
 

@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
-from mujoco import mjx
 
 from coda_jax.sim import primitives, raycast, warp_extra
 from coda_jax.sim.cameras import FRONT, Camera, pixel_rays
 from coda_jax.sim.frames import BACKGROUND, Frames
+from coda_jax.sim.mjx_library import mjx
 from coda_jax.sim.shading import AMBIENT, DIFFUSE, FAR_M, IN_SHADOW, SUN, sky, table_pattern
 from coda_jax.types import TABLE, Array
 

@@ -3,7 +3,7 @@
 bash launch/local.sh --config=experiments/ablations/diagnoser.py:scripted
 bash launch/local.sh --config=experiments/ablations/diagnoser.py:llm        (a model: docs/language_models.md)
 bash launch/local.sh --config=experiments/ablations/diagnoser.py:random
-bash launch/local.sh --config=experiments/ablations/diagnoser.py:smoke      (every stage in seconds; --config.agents.diagnoser=random)
+bash launch/local.sh --config=experiments/ablations/diagnoser.py:smoke      (one round, 85 s of CPU time; --config.agents.diagnoser=random)
 
 Everything else is the quickstart's, the other agents scripted. Three seeds each (--config.seed=0, 1, 2). Then, side by side:
 
@@ -28,10 +28,10 @@ def get_config(variant: str = "scripted") -> settings.Config:
             "horizon": {"pick_place": 60},
             "sim": {"worlds": 16},
             "planner": {"speed": 1.0},
-            "demos": {"count": 32},
+            "demos": {"count": 16},
             "policy": {"width": 64},
-            "clone": {"steps": 600, "batch": 64, "language_batch": 32},
-            "rounds": {"count": 2, "bases": 12, "environments": 4, "demos": 1, "rollouts": 2, "most_rollouts": 4, "steps": 50, "warmup": 5},
+            "clone": {"steps": 300, "batch": 64, "language_batch": 32},
+            "rounds": {"count": 1, "bases": 8, "environments": 4, "demos": 1, "rollouts": 2, "most_rollouts": 4, "steps": 50, "warmup": 5},
             "diagnose": {"failures": 8, "rerollouts": 2, "least_gain": 0.0, "sure": 0.0},  # so little says nothing: blame all the same
             "engine": {"modes": 2, "levels": (0.5, 1.0), "scenes": 2, "rollouts": 1, "least_band": 0.0},
             "experience": {"rows": 4096, "episodes": 256, "seeds": 8},
@@ -40,7 +40,7 @@ def get_config(variant: str = "scripted") -> settings.Config:
             "potential": {"gate_demos": 2},
             "control": {"modes": 2, "scenes": 4, "most_scenes": 4, "rollouts": 2},
             "schedule": {"window": 50, "most_updates": 100},
-            "evaluate": {"scenes": 4, "films": 1},
+            "evaluate": {"scenes": 4, "films": 0},
         }
     )
     return config

@@ -1,8 +1,11 @@
 """Worlds as functions: values that can be stepped again, worlds that end and begin anew, and the example of the documentation."""
 
+import dataclasses
 import re
+from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -11,6 +14,7 @@ from coda_jax.doors.functions import Worlds, suite_scenes
 from coda_jax.evaluation.rollouts import rollout
 from coda_jax.loop import parts
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.sim.compile import SceneError
 from coda_jax.sim.simulator import episode_of
 
 
@@ -95,9 +99,19 @@ def test_what_cannot_be_stepped_is_refused(config, scenes):
         worlds.step(state, np.zeros((2, 6)))
     with pytest.raises(ValueError, match=r"not finite in worlds \[1\]"):
         worlds.step(state, np.array([[0.0] * 7, [np.nan] * 7]))
-    with pytest.raises(ValueError, match="1 scenes for 2 worlds"):
+    with pytest.raises(ValueError, match="1 scene for 2 worlds: give one for each"):
         worlds.place(scenes[:1])
-    with pytest.raises(ValueError, match="2 scenes for 1 worlds to restart"):
+    with pytest.raises(TypeError, match=r"'a' is no scene: give SceneSpec"):
+        worlds.place(["a", "b"])  # type: ignore[list-item]
+    for key in (0, np.zeros(3)):
+        with pytest.raises(ValueError, match=r"it must be a key of jax, e.g. jax.random.key\(0\)"):
+            worlds.reset(scenes, key)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no scenes: give at least one"):
+        worlds.reset([], jax.random.key(0))
+    drawer = suite_scenes("articulated", "id")[0]
+    with pytest.raises(SceneError, match=r"of family articulated needs bucket f\d+g\d+a, these worlds have f\d+g\d+: make Worlds with all"):
+        worlds.restart(state, np.array([True, False]), [drawer])
+    with pytest.raises(ValueError, match="2 scenes for 1 world to restart"):
         worlds.restart(state, np.array([True, False]), scenes[:2])
     for which in (np.array([1, 0]), np.array([0]), np.array([True]), np.array([[True, False]])):
         with pytest.raises(ValueError, match=r"which is \w+ of shape .*; it must be bool of shape \(2,\)"):
@@ -107,8 +121,37 @@ def test_what_cannot_be_stepped_is_refused(config, scenes):
         Worlds([], 2, config)
 
 
+def test_clipped_entries_act_like_the_bounds(config, scenes):
+    worlds = Worlds(scenes, 1, config)
+    state, _ = worlds.place(scenes[:1])
+    beyond, within = (worlds.step(state, np.full((1, 7), entry))[1] for entry in (7.0, 1.0))
+    np.testing.assert_array_equal(beyond.ee_pos, within.ee_pos)
+
+
+def _run_examples(page):
+    for number, example in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.S)):
+        exec(compile(example, f"{page.name}, example {number}", "exec"), {})
+
+
 def test_the_example_of_the_documentation(repository, capsys):
-    code = re.findall(r"```python\n(.*?)```", (repository / "docs" / "doors.md").read_text(), re.S)
-    for number, example in enumerate(code):
-        exec(compile(example, f"docs/doors.md, example {number}", "exec"), {})
+    _run_examples(repository / "docs" / "doors.md")
     assert re.search(r"^0 of 8 succeeded, closest grip 0\.\d+ m$", capsys.readouterr().out, re.M)
+
+
+def test_the_example_of_the_pictures(repository, capsys):
+    _run_examples(repository / "docs" / "pictures.md")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 and all(line.startswith("(2, 64, 64, 3) ") and ", 8, 9" in line for line in lines)
+
+
+def test_what_is_drawn_is_the_same_on_mjx(scenes):
+    """Models and coordinates come in the native layout whatever simulates."""
+    own = settings.default()
+    native = Worlds(scenes, 2, own).place(scenes[:2])[0]
+    batch = SimpleNamespace(models=None, bucket=native.batch.bucket, episodes=native.batch.episodes)
+    physics = SimpleNamespace(qpos=jnp.asarray(native.qpos))
+    other = dataclasses.replace(native, batch=batch, simulated=dataclasses.replace(native.simulated, physics=physics))
+    assert [m.nq for m in other.models] == [m.nq for m in native.models]
+    np.testing.assert_allclose(other.qpos, native.qpos, atol=1e-6)
+    for one, same in zip(native.models, other.models, strict=True):
+        np.testing.assert_array_equal(one.geom_size, same.geom_size)

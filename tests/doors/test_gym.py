@@ -112,6 +112,13 @@ def test_a_step_takes_one_action(config, shape):
         batch.step(np.zeros((2, *shape), np.float32))
 
 
+def test_one_world_refuses_options_that_it_does_not_know(config):
+    env = SuiteEnv(config=config)
+    assert env.reset(options={"scene": 3})[1]["scene"] == 3
+    with pytest.raises(ValueError, match=r"options has \['scenes'\]; there is: scene"):
+        env.reset(options={"scenes": [3]})
+
+
 def test_seeds_belong_to_worlds(config):
     """World 1 of a batch seeded with 3 meets the scenes that world 0 seeded with 4 meets; without a seed the draws go on."""
     env = SuiteVectorEnv(2, config=config)
@@ -119,7 +126,7 @@ def test_seeds_belong_to_worlds(config):
     other = [env.reset(seed=[4, 3])[1]["scene"], *[env.reset()[1]["scene"] for _ in range(4)]]
     np.testing.assert_array_equal(np.array(drawn), np.array(other)[:, ::-1])
     assert len({tuple(d) for d in drawn}) > 1
-    with pytest.raises(ValueError, match="1 seeds for 2 worlds"):
+    with pytest.raises(ValueError, match="1 seed for 2 worlds"):
         env.reset(seed=[1])
 
 

@@ -44,7 +44,7 @@ def test_a_mode_gathers_its_rounds():
         value(A, se=0.0),
         diagnosed(A, 2),
         control(A, "confirmed", 2),
-        value(A, 2),
+        value(A, 2) | {"controls": {"before": 4, "after": 3, "n": 8}},
     ]
     (mode,) = mode_histories(rows)
     assert (mode.factor, mode.phase, mode.cause) == ("SPATIAL", "transport", "target_reference_m:high")
@@ -54,6 +54,9 @@ def test_a_mode_gathers_its_rounds():
     assert [v.interval is None for v in mode.values] == [True, True, False]
     assert mode.values[2].interval == pytest.approx((0.4 - 0.196, 0.4 + 0.196), abs=1e-3)
     assert (mode.values[2].before, mode.values[2].after, mode.values[2].scenes) == (Tally(3, 16), Tally(9, 16), 4)
+    assert [v.controls for v in mode.values] == [None, None, (Tally(4, 8), Tally(3, 8))]
+    wrong = ({"before": 9, "after": 3, "n": 8}, {"before": 1, "n": 8}, [1, 2, 8], "x", None)
+    assert [mode_histories([value(A) | {"controls": told}])[0].values[0].controls for told in wrong] == [None] * 5
 
 
 def test_a_mode_that_was_only_diagnosed_has_canonical_words():

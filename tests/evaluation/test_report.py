@@ -78,6 +78,7 @@ def run_folder(tmp_path_factory):
             writer.write("train", step=step, validation_loss=float(np.exp(-step / 900) + 0.12))
         for category, k in (("box", 49), ("can", 47), ("ball", 50), (HOSTILE, 33)):
             writer.write("planner", category=category, k=k, n=50)
+        writer.write("supervised", stage="demonstrations", scenes=200, first=179, solved=198, remarks={"slipped": 21})
         for name, wall, done, unit in (("scenes", 9, 263, "scenes"), ("demonstrations", 31, 200, "demos"), ("cloning", 118, 4000, "steps")):
             writer.write("stage", name=name, wall_s=wall, done=done, unit=unit, compiles=3)
         for i in range(6):

@@ -78,7 +78,8 @@ ROWS = [
     ),
     (
         "learning_value",
-        {"round": 1, "mode": MODE, "scenes": 26, "before": 37, "after": 94, "n": 104, "gain": 0.486, "value": 0.4, "se": 0.07},
+        {"round": 1, "mode": MODE, "scenes": 26, "before": 37, "after": 94, "n": 104, "gain": 0.486, "value": 0.4, "se": 0.07}
+        | {"controls": {"before": 20, "after": 22, "n": 32}},
     ),
     ("potential", potential(1, None, ["closer", "near", "held", "placed"], phase="approach")),
     ("potential", potential(1, MODE, ["held", "raised", "placed"], repairs=["rewritten: raised"])),
@@ -176,7 +177,7 @@ def source(folder):
         "13/16, 7/16",
         "-30 (-42 to -17), round 1, 19 scenes",
         "+49 (+35 to +62)",
-        "round 1, 26 scenes: 37/104 to 94/104",
+        "round 1, 26 scenes: 37/104 to 94/104; not practised 20/32 to 22/32",
         "failed in transport",
         "(episode 131)",
         "Most failures are EXECUTION: 5 of 7 in round 1.",  # diagnoses

@@ -1,6 +1,7 @@
 """Cells in one batch of worlds: each is what its policy does alone, and what a sweep stores of it."""
 
 import dataclasses
+import re
 
 import jax
 import numpy as np
@@ -96,7 +97,25 @@ def test_the_page_escapes_names_and_breaks_curves_between_runs(tmp_path):
         for step in (20, 40, 60)
         for t in (0.0, 1.0)
     ]
-    assert curves(cells, "id").count('<path d="M') == 4 + len(cells)  # a curve for each run and temperature, and the whiskers
+    assert curves(cells, "id").count('<path d="M') == 8 + len(cells)  # two pieces for each run and temperature, and the whiskers
     page = write_sweep(tmp_path, "<i>name", {"id": cells}, {"id": cells[0]}).read_text()
     assert "<b>" not in page and "<i>" not in page and "&lt;b&gt;one step 20" in page
     assert "<script" not in page and "http" not in page.replace("http-equiv", "")
+
+
+def test_curves_that_lie_on_each_other_take_turns():
+    def drawn(verdicts: dict[float, str]) -> list[tuple[str, ...]]:
+        cells = [
+            dataclasses.replace(CELL, step=step, sha256=str(step), temperature=t, verdicts=v)
+            for step in (20, 40)
+            for t, v in verdicts.items()
+        ]
+        return re.findall(
+            r'stroke="(#\w+)" stroke-width="1.6" stroke-dasharray="([\d ]+)" stroke-dashoffset="([-\d.]+)"', curves(cells, "id")
+        )
+
+    assert drawn({0.0: "0110", 1.0: "0111"}) == []
+    alike = drawn({0.0: "0110", 0.5: "0110", 1.0: "0111", 2.0: "0110"})
+    assert len({colour for colour, _, _ in alike}) == 3 and {dashes for _, dashes, _ in alike} == {"8 16"}
+    shifts = [5.0 * (number - 1.5) for number in (0, 1, 3)]  # px, of the whiskers
+    assert [float(offset) - shift for (_, _, offset), shift in zip(alike, shifts, strict=True)] == [0.0, -8.0, -16.0]

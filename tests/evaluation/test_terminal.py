@@ -55,6 +55,27 @@ def test_the_last_unit_is_not_said_twice_and_nothing_is_not_said():
     ]
 
 
+def test_uneven_parts_promise_no_time():
+    clock, out = Clock(), io.StringIO()
+    with terminal.Progress("warm-up", 4, "parts", even=False, stream=out, clock=clock) as progress:
+        clock.now += 10
+        progress.update(3, part="rollouts")
+        clock.now += 300
+        progress.update(4)
+    assert out.getvalue().splitlines() == [
+        "warm-up: 3/4 parts (75%), part rollouts",
+        "warm-up: 4/4 parts (100%), part rollouts, 5m10s in all",
+    ]
+
+
+def test_a_line_amid_a_progress_takes_the_place_of_its_line():
+    tty, plain = Tty(), io.StringIO()
+    for out in (tty, plain):
+        with terminal.Progress("warm-up", 4, "parts", even=False, stream=out, clock=Clock()):
+            terminal.interject("compiling", out)
+    assert "\r\x1b[Kcompiling\n" in tty.getvalue() and plain.getvalue().startswith("compiling\n")
+
+
 def test_what_an_earlier_process_finished_does_not_count_for_the_rate():
     clock = Clock()
     with terminal.Progress("rollouts", 100, "rollouts", stream=io.StringIO(), clock=clock) as progress:
@@ -106,12 +127,14 @@ def mode(cause, tests=(), values=()):
 
 def test_modes_that_were_tested_are_printed_with_words_and_values():
     test = ControlOutcome(1, "confirmed", 0.3, 0.1, 0.5, 16)
-    values = tuple(Value(at, gain, gain, None, Tally(1, 4), Tally(2, 4), 1) for at, gain in ((1, 0.49), (2, -0.2)))
+    values = tuple(
+        Value(at, gain, gain, (-0.5, 0.6) if at == 1 else None, Tally(1, 4), Tally(2, 4), 1) for at, gain in ((1, 0.49), (2, -0.2))
+    )
     out = io.StringIO()
     terminal.print_modes([mode("target_reference_m:high", (test,), values), mode("\x1b[2Jcrowd\n", (test,)), mode("untested")], stream=out)
     lines = out.getvalue().splitlines()
     assert len(lines) == 4 and "of 3 known" in lines[0]
-    assert lines[2].split("  ")[-1].strip() == "+49, -20" and "larger horizontal distance" in lines[2]
+    assert lines[2].split("  ")[-1].strip() == "+49 (-50..+60), -20" and "larger horizontal distance" in lines[2]
     assert "confirmed" in lines[3] and lines[3].endswith("-") and "\x1b" not in lines[3]
 
 

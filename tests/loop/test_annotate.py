@@ -156,7 +156,7 @@ def test_from_the_page_to_the_agreement(run, failures, tmp_path, capsys):
         outcome = failures[item["episode"] - 1]
         assert (item["scene_id"], item["instruction"]) == (outcome.trial.spec.scene_id, outcome.trial.spec.task.instruction)
         movie = Image.open(io.BytesIO(base64.b64decode(item["clip"].split(",")[1])))
-        assert movie.n_frames == 16 and movie.width == 2 * WIDTH  # type: ignore[attr-defined]
+        assert movie.n_frames == 16 and movie.width == 2 * annotate.CLIP_SIZE[1]  # type: ignore[attr-defined]
         said = json.dumps([item["instruction"], item["facts"]])  # neither diagnosis nor mode, nor the base
         assert not [word for word in (*FACTORS, "target_mass_kg:high", "confidence", "mode", "base") if word in said]
 
@@ -211,7 +211,7 @@ def test_answers_that_do_not_belong_together(run, tmp_path, capsys):
     good, other = written("A"), written("B", sheet="0" * 16)
     foreign = annotated(data | {"items": [{"episode": 1, "scene_id": "f" * 16}]}, tmp_path / "f.json", "C", lambda e: ("TASK", "place"))
     for answers, said in (
-        ([good], "names 1 files"),
+        ([good], "names 1 file;"),
         ([good, good], "both of annotator A"),
         ([good, other], "both must answer the same page"),
         ([good, foreign], "has no diagnosis of episode 1 in scene ffffffffffffffff"),

@@ -2,16 +2,22 @@
 
 import io
 import json
+import time
+from typing import ClassVar
 
 import pytest
 from PIL import Image
 
 from coda_jax import main as command_line
+from coda_jax.agents.llm.budget import Asked
+from coda_jax.agents.llm.chat import CallError, CallErrorKind, Request
 from coda_jax.agents.llm.recording import FILE, OwnRecording
+from coda_jax.agents.llm.tally import Tally
 from coda_jax.loop import build, coevolve, films, seed_scenes, user_scenes
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.run import opened
 from coda_jax.loop.seed_scenes import SceneSource
+from coda_jax.loop.told import Told
 from coda_jax.runtime import InputError
 from tests.agents.llm import fake_server as fake
 from tests.agents.llm.transcripts import load
@@ -29,8 +35,18 @@ def test_a_text_becomes_a_program_and_a_picture(tmp_path, capsys):
     out = tmp_path / "ring.py"
     with fake.FakeServer(fake.says("Hm."), otherwise=fake.says(GOOD["pick_place_ring"])) as server:
         assert _build(server, "--text=an apple in a ring", f"--output={out}") == command_line.DONE
-    printed = capsys.readouterr().out
+    printed, said = capsys.readouterr()
     assert out.read_text() in printed
+    for expected in (
+        f"the calls are recorded in {tmp_path / 'ring_calls'}",
+        "question 1: asked",
+        "question 1: no_program",
+        "question 2: answered (",
+        "question 2: accepted, repaired",
+        "fake: 2 questions, 2 answered;",
+    ):
+        assert expected in said
+    assert (tmp_path / "ring_calls" / FILE).exists()
     row = json.loads(printed.splitlines()[-1])
     assert row["accepted"] and row["counts"]["no_program"] == 1 and row["counts"]["repaired"] == 1
     assert Image.open(out.with_suffix(".png")).size == (960, 360)
@@ -47,6 +63,33 @@ def test_a_picture_is_sent_and_refusals_end_with_their_counts(tmp_path, capsys):
     row = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert row == {"accepted": False, "counts": {"answered": 3, "fenced": 3, "rejected:syntax": 3}}
     assert "data:image/png;base64," in json.dumps(server.bodies[0]["messages"])
+
+
+def test_an_answer_that_the_deadline_cut_says_what_to_change(tmp_path, capsys):
+    with fake.FakeServer(otherwise=fake.stall) as server:
+        code = _build(server, "--text=an apple", f"--output={tmp_path / 'x.py'}", "--config.agents.llm.deadline_s=0.5")
+    said = capsys.readouterr().err
+    assert code == command_line.BAD_INPUT
+    assert "question 1: no answer, deadline: no answer within 0.5 s; ask a faster model, or raise config.agents.llm.deadline_s" in said
+    assert f"no program was accepted; what was asked and answered stands in {tmp_path / 'x_calls' / FILE}" in said
+
+
+def test_a_wait_is_heard_of():
+    class Slow:
+        asked: ClassVar[dict[str, Asked]] = {}
+
+        def ask(self, requests):
+            time.sleep(0.3)
+            return [CallError(CallErrorKind.EMPTY, "nothing") for _ in requests]
+
+    said: list[str] = []
+    Told(Slow(), Tally(), said.append, 9.0, every_s=0.1).ask([Request("x", (), 0, 1)])  # type: ignore[arg-type]
+    assert said[0] == "question 1: asked" and said[1].startswith("question 1: waiting for 0 s, at most 9 s")
+
+
+def test_without_an_experiment_file_a_scene_is_built_by_the_defaults():
+    config = command_line.parse(["--mode=build", "--text=an apple"]).config
+    assert config is not None and config.agents.engine == "llm"
 
 
 def test_two_builds_of_one_output_do_not_write_one_recording(tmp_path, capsys):

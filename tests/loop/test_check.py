@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 
 import pytest
 
 from coda_jax import config as settings
 from coda_jax.loop import check
 from coda_jax.loop.check_training import proof
+from coda_jax.runtime import InputError
 from coda_jax.scenes.families import unregister
 from tests import own_family
 
@@ -177,3 +179,19 @@ def test_programs_of_a_family_of_ones_own(repository, tmp_path, monkeypatch, cap
         assert json.loads(capsys.readouterr().out)["family"] == "gather_checked"
     finally:
         unregister("gather_checked")
+
+
+def test_the_programs_of_the_page(repository, tmp_path, config, capsys):
+    """The first passes, the trap falls."""
+    page = (repository / "docs" / "training_programs.md").read_text()
+    for name, text in zip(("first", "trap"), re.findall(r"```python\n(.*?)```", page, re.S), strict=True):
+        (tmp_path / f"{name}.py").write_text(text)
+    assert not check.run(config, tmp_path)
+    first, trap = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first["accepted"] and trap["kind"] == "gate_falls" and "is lost in demonstration" in trap["reason"]
+
+
+def test_a_file_of_another_kind_is_no_program(tmp_path):
+    (tmp_path / "notes.md").write_text("# notes")
+    with pytest.raises(InputError, match=r"notes.md is no program: the names of programs end with .py, .scene, .txt"):
+        check.program_files(tmp_path / "notes.md")

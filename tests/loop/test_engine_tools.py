@@ -78,7 +78,7 @@ def test_a_mode_is_told_with_evidence_and_history(tools):
     assert "confidence 0.90" in evidence and "grasp_m 0.031" in evidence and "mass 0.8" in evidence
     assert told["programs"] == ["mass 0.2-1 at level 0.75, confirmed"]
     assert told["control tests"] == ["round 1: confirmed, +0.30 (+0.10 .. +0.50)"]
-    assert told["learning values"] == ["round 1: +0.250 on 1 scenes"]
+    assert told["learning values"] == ["round 1: +0.250 on 1 scene"]
     assert tools.mode("0" * 16) is None and tools.known("TASK", "grasp", CAUSE, ["pick_place"]) is None
 
 

@@ -68,6 +68,7 @@ def test_a_critic_costs_its_updates_and_its_table(tmp_path):
     # 500 updates take 9 s; rows: 100 seeds, then 1,984 recorded rollouts and 64 demonstrations a round of 30 decisions, at most 65,536
     rows = 64_440 + 65_536 + 65_536
     assert estimate.critic_seconds(config) == pytest.approx(3 * 9 + rows * 2.3e-4)
+    assert expected(config)["warm-up"] == expected(plain)["warm-up"] + 11  # s: its executables
     line = "\ncritic          "
     assert line in estimate.describe(config, tmp_path) and line not in estimate.describe(plain, tmp_path)
 
@@ -139,3 +140,10 @@ def test_every_strategy_has_an_estimate(strategy, tmp_path):
     config = of_strategy(strategy)
     total = sum(round_rollouts(config).values())
     assert f"at most {total:,} rollouts a round" in estimate.describe(config, tmp_path)
+
+
+def test_compiling_mjx_is_not_promised(tmp_path):
+    config = quickstart()
+    assert "compiling MJX" not in estimate.describe(config, tmp_path)
+    config.sim.backend = "mjx"
+    assert "without compiling MJX, which takes a CPU minutes" in estimate.describe(config, tmp_path)

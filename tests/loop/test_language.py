@@ -243,6 +243,7 @@ def test_scripted_runs_ask_nobody(tmp_path):
         ({}, {"OPENAI_BASE_URL": "localhost:8000"}, "OPENAI_BASE_URL must be the address of a server"),
         ({}, {"OPENAI_BASE_URL": "http://me:secretword@host/v1"}, "OPENAI_BASE_URL must be an address alone"),
         ({"replay": "nowhere.jsonl"}, {}, "nowhere.jsonl does not exist"),
+        ({"replay": str(Path(__file__).parent)}, {}, "holds no calls.jsonl, so no language model was asked there"),
     ],
 )
 def test_what_is_missing_is_named(monkeypatch, changes, environment, message):
@@ -291,6 +292,18 @@ def test_the_dry_run_names_model_tokens_and_price(tmp_path):
     config.agents.engine = "scripted"
     assert "(diagnoser, potentials)" in estimate.describe(config, tmp_path)
     assert "language model  none: 0 tokens" in estimate.describe(small_config(), tmp_path)
+
+
+def test_a_dry_run_says_what_is_missing_and_is_no_error(tmp_path):
+    config = asking(price_out=4.0)
+    language.prepare(config, dry_run=True)
+    said = estimate.describe(config, tmp_path)
+    assert (
+        "at most 500,000 tokens, at most 2.00" in said and "MISSING         agents ask fake, but neither a server nor a key is set" in said
+    )
+    assert "MISSING" not in estimate.describe(asking("http://localhost:1/v1"), tmp_path)
+    with pytest.raises(InputError, match="holds no calls"):
+        language.prepare(asking(replay=str(tmp_path)), dry_run=True)
 
 
 def test_the_watch_speaks_now_and_then():

@@ -53,3 +53,12 @@ def test_the_rate_is_measured():
     catalogue = Catalogue.all()
     episode = mjx_worlds._scene(catalogue, Bucket(2, 1), ("pick_place",))
     assert mjx_worlds._rate(catalogue, Bucket(2, 1), 2, 2, None, episode, "jax") > 0
+
+
+def test_a_large_bucket_on_a_cpu_is_said_to_take_minutes_once(monkeypatch, capsys):
+    mjx_worlds.announce.cache_clear()
+    for bucket, backend in ((Bucket(6, 7), "cpu"), (Bucket(6, 7), "cpu"), (Bucket(2, 2), "cpu"), (Bucket(4, 7), "gpu")):
+        monkeypatch.setattr(jax, "default_backend", lambda backend=backend: backend)
+        mjx_worlds.announce(bucket, 1024)
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "MJX: bucket f6g7 in 1,024 worlds; its two executables take minutes" in said

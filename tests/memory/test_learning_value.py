@@ -39,6 +39,20 @@ def test_noise_alone_is_shrunk_away():
     assert got["a"].value == got["b"].value == pytest.approx(0.0)
 
 
+def test_scenes_that_agree_have_an_error_all_the_same():
+    # p = q = 1/8 of 6 rollouts: (2 * 7/64) / 6
+    assert learning_value.gain_error([0, 0, 0], [0, 0, 0], 2) == pytest.approx(math.sqrt(2 * 7 / 64 / 6))
+    # gains 1 and -1: variance 2 / 2 scenes
+    assert learning_value.gain_error([0, 4], [4, 0], 4) == pytest.approx(1.0)
+    assert learning_value.gain_error([1], [1], 4) == pytest.approx(math.sqrt(2 * (2 / 6) * (4 / 6) / 4))
+
+
+def test_a_value_from_nothing_is_no_gain():
+    nothing, some, much = ([0, 0, 0], [0, 0, 0]), ([0, 1, 0], [1, 1, 1]), ([1, 0, 1, 0] * 4, [3, 4, 4, 3] * 4)
+    assert not learning_value.gained(0.12, *nothing, 2) and not learning_value.gained(0.33, *some, 2)
+    assert learning_value.gained(0.7, *much, 4) and not learning_value.gained(0.05, *much, 4)
+
+
 def test_edge_cases():
     assert learning_values({}, {}) == {}
     single = learning_values({"a": np.array([0.25]), "b": np.array([0.75])}, {})

@@ -59,6 +59,7 @@ def test_what_the_subset_lacks():
     [
         ("mug_1.x: must be between 0.2 and 0.8 m, not 3.5",) * 2,
         ("thing: there is no argument colr; there are name, asset, category",) * 2,
+        ("thing: there is no argument color; did you mean colour? There are name, asset, category",) * 2,
         ("goal: on: must be the name of an object, a string, not int",) * 2,
         ("scene: give instruction=..., objects=[...] and goal=...",) * 2,
         ("objects: more than 30 things built, a scene holds at most 6 free objects and 2 fixtures",) * 2,

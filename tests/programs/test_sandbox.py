@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -294,3 +295,10 @@ def test_keys_of_a_program_make_no_sentence(sandbox):
     with pytest.raises(ProgramError) as refused:
         sandbox.evaluate(f"result = {nested}")
     assert refused.value.message == "result.....earlier.orders ...: nan is no finite number: give an ordinary number"
+
+
+def test_the_example_of_the_documentation(repository, capsys):
+    (example,) = re.findall(r"```python\n(.*?)```", (repository / "docs" / "sandbox.md").read_text(), re.S)
+    exec(compile(example, "docs/sandbox.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert printed.startswith("put the mug on the plate [42, ProgramError(") and "limit_time" in printed

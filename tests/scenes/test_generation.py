@@ -107,7 +107,7 @@ def test_ids_depend_on_content_only(sandbox):
         ("low=0.2", "low=-1", "edit approach_obstacle: low: must be between 0 and 1, not -1"),
         ("level=0.6", "level=float('nan')", "level: must be between 0 and 1, not nan"),
         ("level=0.6", "level=True", "level: must be a number"),
-        ("level=0.6", "levels=0.6", "there is no argument levels"),
+        ("level=0.6", "levels=0.6", "there is no argument levels; did you mean level?"),
         (', role("obstacle", kind="object")', "", "relations[0]: the role obstacle is not among roles"),
         ('role("obstacle", kind="object")', 'role("target")', "roles: target is given twice"),
         ('kind="object"', 'kind="robot"', "kind: 'robot' is not accepted: use one of object, support, container"),

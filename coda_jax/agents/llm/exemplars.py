@@ -9,8 +9,10 @@ from coda_jax.agents.base import Failing
 from coda_jax.agents.llm.episode_text import cause_said
 from coda_jax.agents.scripted.potentials import PotentialSettings, ScriptedPotentials, Variant
 from coda_jax.agents.scripted.refinement import RefinementSettings
+from coda_jax.memory.learning_value import gained
 from coda_jax.memory.modes import current_modes, learning_values
 from coda_jax.memory.programs import history, programs_of
+from coda_jax.memory.rows import LearningValue
 from coda_jax.memory.store import Memory
 from coda_jax.scenes import families
 from coda_jax.scenes.families import PHASES
@@ -85,18 +87,26 @@ def library(variant: Variant, stages: int, dense_weight: float, tools: bool) -> 
 
 
 def remembered(memory: Memory, chosen: Sequence[str]) -> list[Exemplar]:
-    """Programs of modes of the families that were in use when training on the mode's scenes gained more than training in general.
+    """Programs of modes of the families that were in use when training on the mode's scenes surely gained more than training in general.
 
     Their texts are as they were stored: whoever shows them reads them through the sandbox first.
     """
     found = []
     for mode in (m for family in chosen for m in current_modes(memory, family)):
-        values = [v for v in learning_values(memory, mode.mode_id) if v.shrunk > 0]
+        values = [v for v in learning_values(memory, mode.mode_id) if _helped(v)]
         for program in programs_of(memory, mode.mode_id, "training"):
             used = [v.shrunk for v in values if _in_use(memory, program.program_id, v.round)]
             if used and mode.phase in PHASES:
                 found.append(Exemplar(mode.family, mode.factor, mode.phase, mode.cause, program.text, max(used)))
     return found
+
+
+def _helped(value: LearningValue) -> bool:
+    """A value of a few rollouts may come from nothing, or from controls that fell."""
+    if len({g.n for g in value.scenes}) != 1:  # another run's rows may be anything
+        return False
+    before, after = [g.k_before for g in value.scenes], [g.k_after for g in value.scenes]
+    return gained(min(value.raw, value.shrunk), before, after, value.scenes[0].n)
 
 
 def _in_use(memory: Memory, program_id: str, round_number: int) -> bool:

@@ -10,7 +10,7 @@ from coda_jax.evaluation.mode_history import ModeHistory, mode_histories, number
 from coda_jax.evaluation.report import charts, markup
 from coda_jax.evaluation.report.data import RunData
 from coda_jax.evaluation.report.markup import Markup
-from coda_jax.evaluation.wording import cause_in_words, margin_in_words
+from coda_jax.evaluation.wording import cause_in_words, counted, margin_in_words
 from coda_jax.memory.band import HIGH, LOW
 
 _MOST = 12  # tested modes that the table shows
@@ -28,7 +28,7 @@ def modes(run: RunData) -> str:
     body = _table(shown, clips)
     if others:
         known = "diagnosed or imported" if any(m.imported for m in others) else "diagnosed"
-        what = f"{_plural(len(others), 'more mode')} {known}{' and not tested' if len(studied) <= _MOST else ''}"
+        what = f"{counted(len(others), 'more mode')} {known}{' and not tested' if len(studied) <= _MOST else ''}"
         body += f"<details><summary>{what}</summary>{_table(others, clips)}</details>"
     figures = "".join(text for text, _ in clips.values())
     if figures:
@@ -37,7 +37,7 @@ def modes(run: RunData) -> str:
         "A mode is a factor, a phase and a cause that failures share. Its edit makes fresh scenes harder in this respect; the level is "
         "taken where success lies in the shaded band (ringed). The control test asks on further scenes whether this edit costs more "
         "success than an equally strong edit of another factor (90 % interval). The Learning Value is what a round of practice gained on "
-        "the mode's environments, beyond what scenes gained that were not practised (95 % interval)."
+        "the mode's environments, beyond what scenes gained that were not practised; counts of both stand below (95 % interval)."
     )
     return markup.section("Difficulty modes", note, body)
 
@@ -60,7 +60,7 @@ def _failures(mode: ModeHistory) -> str:
 
 
 def _row(mode: ModeHistory, clips: tuple[str, int]) -> tuple[str, ...]:
-    link = f'<br><a href="#mode-{mode.mode_id}">{_plural(clips[1], "clip")}</a>' if clips[1] and _safe(mode.mode_id) else ""
+    link = f'<br><a href="#mode-{mode.mode_id}">{counted(clips[1], "clip")}</a>' if clips[1] and _safe(mode.mode_id) else ""
     return (
         Markup(_name(mode) + link),
         Markup(f"{mode.total}<small>{escape(_failures(mode))}</small>"),
@@ -68,10 +68,6 @@ def _row(mode: ModeHistory, clips: tuple[str, int]) -> tuple[str, ...]:
         Markup("".join(_tests(mode))),
         Markup("".join(_values(mode))),
     )
-
-
-def _plural(n: int, what: str) -> str:
-    return f"{n} {what}" + ("s" if n != 1 else "")
 
 
 def _safe(mode_id: str) -> bool:
@@ -96,7 +92,7 @@ def _tests(mode: ModeHistory) -> list[str]:
     found = []
     for test in mode.tests:
         name, verdict = _CLASSES.get(test.verdict, "open"), escape(charts.shorten(test.verdict, 20))
-        where = f"round {test.round}, {_plural(test.scenes, 'scene')}"
+        where = f"round {test.round}, {counted(test.scenes, 'scene')}"
         # the drop is measured; shown is the effect on success, as everywhere else on the page
         found.append(f'<span class="{name}">{verdict}</span><small>{markup.points(-test.mean, -test.high, -test.low)}, {where}</small>')
     return found or ["not tested"]
@@ -107,8 +103,11 @@ def _values(mode: ModeHistory) -> list[str]:
     for value in mode.values:
         low_high = "" if value.interval is None else f" ({markup.signed(value.interval[0])} to {markup.signed(value.interval[1])})"
         where = (
-            f"round {value.round}, {_plural(value.scenes, 'scene')}: {value.before.k}/{value.before.n} to {value.after.k}/{value.after.n}"
+            f"round {value.round}, {counted(value.scenes, 'scene')}: {value.before.k}/{value.before.n} to {value.after.k}/{value.after.n}"
         )
+        if value.controls is not None:
+            first, second = value.controls
+            where += f"; not practised {first.k}/{first.n} to {second.k}/{second.n}"
         found.append(f"<b>{markup.signed(value.gain)}</b>{low_high}<small>{where}</small>")
     return found or ["not practised"]
 

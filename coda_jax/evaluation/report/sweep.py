@@ -18,6 +18,7 @@ from coda_jax.evaluation.terminal import CHOSEN_ON_VALIDATION
 PAGE = "sweep.html"
 COLOURS = ("#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f")
 _LEFT, _RIGHT, _TOP, _BOTTOM, _HEIGHT = 52, 16, 34, 40, 260
+_DASH = 8  # px
 
 
 def curves(cells: Sequence[CellResult], title: str) -> str:
@@ -31,6 +32,7 @@ def curves(cells: Sequence[CellResult], title: str) -> str:
     def height(value: float) -> float:
         return _TOP + rise * (1 - value)
 
+    rates = {t: {(c.run, c.step, c.sha256): c.k / c.n for c in cells if c.temperature == t} for t in temperatures}
     parts, x = [], float(_LEFT)
     for i in range(5):
         y = height(i / 4)
@@ -51,9 +53,14 @@ def curves(cells: Sequence[CellResult], title: str) -> str:
         x += 34 + 7 * len(name)
         shown = {(c.run, c.step, c.sha256): c for c in cells if c.temperature == temperature}
         for _, own in itertools.groupby(policies, lambda policy: policy[0]):
-            points = [(place[p] + shift, height(shown[p].k / shown[p].n)) for p in own if p in shown]
-            path = "M" + "L".join(f"{px:.1f} {py:.1f}" for px, py in points)
-            parts.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>' if len(points) > 1 else "")
+            for a, b in itertools.pairwise(p for p in own if p in shown):
+                ends = [f"{place[p] + shift:.1f} {height(rates[temperature][p]):.1f}" for p in (a, b)]
+                alike = [t for t in temperatures if all(rates[t].get(p) == rates[temperature][p] for p in (a, b))]
+                dashes = ""
+                if len(alike) > 1:  # lines that lie on each other: their dashes take turns
+                    offset = shift - _DASH * alike.index(temperature)
+                    dashes = f' stroke-dasharray="{_DASH} {_DASH * (len(alike) - 1)}" stroke-dashoffset="{offset:.1f}"'
+                parts.append(f'<path d="M{"L".join(ends)}" fill="none" stroke="{colour}" stroke-width="1.6"{dashes}/>')
         for policy, cell in shown.items():
             px, (low, high) = place[policy] + shift, interval([cell])
             tip = f"{cell.policy}, {name}: {cell.k}/{cell.n}, 95 % interval {100 * low:.0f} to {100 * high:.0f} %"
@@ -65,7 +72,7 @@ def curves(cells: Sequence[CellResult], title: str) -> str:
     return f'<svg viewBox="0 0 {WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'
 
 
-def _rows(cells: Sequence[CellResult], best: CellResult) -> list[tuple[str, ...]]:
+def _rows(cells: Sequence[CellResult], best: CellResult | None) -> list[tuple[str, ...]]:
     ordered = sorted(cells, key=lambda c: -c.k / c.n)
     return [
         (c.policy, f"{c.temperature:g}", f"{c.k}/{c.n}", markup.percent(tally), markup.interval_text(tally, interval([c])), mark)
@@ -74,8 +81,11 @@ def _rows(cells: Sequence[CellResult], best: CellResult) -> list[tuple[str, ...]
     ]
 
 
-def write_sweep(folder: Path, name: str, suites: Mapping[str, Sequence[CellResult]], best: Mapping[str, CellResult]) -> Path:
-    """Write ``sweep.html``, one file without script or network; suites: cells of each. Returns its path."""
+def write_sweep(
+    folder: Path, name: str, suites: Mapping[str, Sequence[CellResult]], best: Mapping[str, CellResult | None], page_name: str = PAGE
+) -> Path:
+    """Write ``page_name``, one file without script or network; suites: cells of each. best: of each, None where all are equal. Returns
+    its path."""
     header = ("policy", "temperature", "k/n", "success", "95 % interval", "")
     body = [
         markup.section(
@@ -85,7 +95,12 @@ def write_sweep(folder: Path, name: str, suites: Mapping[str, Sequence[CellResul
         )
         for suite, cells in suites.items()
     ]
-    chosen = "; ".join(f"{suite}: {c.policy} at temperature {c.temperature:g}, {c.k}/{c.n}" for suite, c in best.items())
+    chosen = "; ".join(
+        f"{suite}: no best one, all {suites[suite][0].k}/{suites[suite][0].n}"
+        if c is None
+        else f"{suite}: {c.policy} at temperature {c.temperature:g}, {c.k}/{c.n}"
+        for suite, c in best.items()
+    )
     cells = list({c.key: c for own in suites.values() for c in own}.values())  # checkpoints that hold the same were measured once
     template = Template(resources.files("coda_jax.evaluation.report").joinpath("template.html").read_text("utf-8"))
     page = template.substitute(
@@ -93,11 +108,11 @@ def write_sweep(folder: Path, name: str, suites: Mapping[str, Sequence[CellResul
         subtitle=escape(
             f"{len(cells)} cells, {sum(c.n for c in cells):,} rollouts, {' and '.join(sorted({c.split for c in cells}))} split"
         ),
-        headline=escape(f"Best of each suite: {chosen}. {CHOSEN_ON_VALIDATION}"),
+        headline=escape(f"Best of each suite: {chosen}. {CHOSEN_ON_VALIDATION if any(best.values()) else ''}".strip()),
         tiles="",
         contents="",
         sections="\n".join(body),
         footer="Self-contained page; the numbers behind it are in cells.jsonl beside it.",
     )
-    atomic_write(folder / PAGE, page.encode("utf-8", errors="replace"))
-    return folder / PAGE
+    atomic_write(folder / page_name, page.encode("utf-8", errors="replace"))
+    return folder / page_name

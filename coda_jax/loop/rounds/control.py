@@ -11,7 +11,7 @@ from coda_jax import config as settings
 from coda_jax.agents.base import Outcome, Trial
 from coda_jax.evaluation.control_test import ControlResult, control_test, verdicts, wants_more
 from coda_jax.evaluation.trials import counts_of
-from coda_jax.evaluation.wording import difficulty_in_words
+from coda_jax.evaluation.wording import counted, difficulty_in_words
 from coda_jax.loop import cloning, parts, starting_memory
 from coda_jax.loop.rounds import collect, recall, rows
 from coda_jax.loop.rounds import outcomes as stored
@@ -250,7 +250,7 @@ def _report(run: Run, test: Test, round_number: int) -> None:
     assert r is not None
     run.say(
         f"round {round_number}: {difficulty_in_words(test.mode.factor, test.mode.phase, test.mode.cause)}: {r.verdict}, {verb} costs "
-        f"{100 * r.mean:+.0f} points beyond another factor ({100 * r.low:+.0f} .. {100 * r.high:+.0f}, {r.scenes} scenes)"
+        f"{100 * r.mean:+.0f} points beyond another factor ({100 * r.low:+.0f} .. {100 * r.high:+.0f}, {counted(r.scenes, 'scene')})"
     )
     run.metrics.write(
         "control_test",

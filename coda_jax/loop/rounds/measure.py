@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from coda_jax.loop.rounds.rollouts import Rollouts
 from coda_jax.loop.run import Finished, Run
 from coda_jax.memory import band
 from coda_jax.memory.consolidate import next_version
-from coda_jax.memory.learning_value import learning_values, scene_gains
+from coda_jax.memory.learning_value import gain_error, learning_values, scene_gains
 from coda_jax.memory.rows import Episode, Gain, LearningValue, Purpose
 
 
@@ -189,7 +189,15 @@ def _values(
         return scene_gains([before[e.scene_id] for e in scenes], [after[e.scene_id] for e in scenes], n)
 
     by_mode = _by_mode(environments)
+
+    def counts(scenes: list[Environment]) -> tuple[list[int], list[int]]:
+        return [before[e.scene_id] for e in scenes], [after[e.scene_id] for e in scenes]
+
     values = learning_values({m: gains(scenes) for m, scenes in by_mode.items()}, {"controls": gains(controls)} if controls else {})
+    general_error, unpractised = 0.0, None
+    if controls:
+        general_error = gain_error(*counts(controls), n)
+        unpractised = {name: sum(k) for name, k in zip(("before", "after"), counts(controls), strict=True)} | {"n": n * len(controls)}
     known = recall.modes_by_id(recall.modes_of(run.memory, settings.families(run.config)))
     added: list[Any] = []
     for mode_id, value in values.items():
@@ -212,6 +220,9 @@ def _values(
             before=sum(before[e.scene_id] for e in scenes),
             after=k,
             n=n * len(scenes),
-            **{k: v for k, v in dataclasses.asdict(value).items() if k != "scenes"},
+            controls=unpractised,
+            gain=value.gain,
+            value=value.value,
+            se=math.hypot(gain_error(*counts(scenes), n), general_error),
         )
     return added

@@ -34,11 +34,11 @@ class Tally:
         return Tally(self.scenes + other.scenes, self.first + other.first, self.solved + other.solved, dict(sorted(remarks.items())))
 
     def failures(self) -> str:
-        """For a message: scenes that failed to the end, those that failed at first, and what was remarked."""
+        """For a message: scenes that failed at first, what was remarked, and those that failed to the end."""
         if self.first == self.scenes:
             return "0"
         said = ", ".join(f"{kind} {n}" for kind, n in sorted(self.remarks.items(), key=lambda item: (-item[1], item[0])))
-        return f"{self.scenes - self.solved}, before revision in {self.scenes - self.first} ({said})"
+        return f"{self.scenes - self.first} at the first try ({said}), in {self.scenes - self.solved} after revision"
 
     def row(self) -> dict:
         """Fields of a row of metrics."""

@@ -70,7 +70,8 @@ def _program(mode: Mode, text: str, version: int, status, round_number: int) -> 
 
 def test_memory_gives_programs_under_which_training_gained(tmp_path):
     good, bad = _mode("gap_to_target:low"), _mode("target_mass_kg:high")
-    gain = (Gain("0" * 16, 1, 3, 4),)
+    gain = tuple(Gain(f"{i:016x}", 1, 3, 4) for i in range(8))
+    nothing = tuple(Gain(f"{i:016x}", 0, 0, 2) for i in range(3))
     with Memory.open(tmp_path / "memory.sqlite") as memory:
         with memory.transaction() as t:
             for row in (
@@ -80,6 +81,7 @@ def test_memory_gives_programs_under_which_training_gained(tmp_path):
                 LearningValue(good.mode_id, 1, gain, 0.5, 0.4),
                 _program(bad, "# two", 1, "active", 1),
                 LearningValue(bad.mode_id, 1, gain, 0.1, -0.1),
+                LearningValue(bad.mode_id, 2, nothing, 0.12, 0.12),  # of controls that fell
             ):
                 t.add(row)
         with memory.transaction() as t:

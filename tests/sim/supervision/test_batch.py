@@ -37,7 +37,7 @@ def test_a_scene_that_fails_at_first_is_solved_by_a_changed_plan():
     assert easy.success and easy.revisions == 0
     tally = Tally.of(tries)
     assert (tally.scenes, tally.first, tally.solved) == (2, 1, 2)
-    assert set(tally.remarks) == set(tries[0].critiques[0].kinds) and tally.failures().startswith("0, before revision in 1 (")
+    assert set(tally.remarks) == set(tries[0].critiques[0].kinds) and tally.failures().startswith("1 at the first try (")
     assert (Tally() + tally + tally).row()["remarks"] == {k: 2 * n for k, n in tally.remarks.items()}
 
 

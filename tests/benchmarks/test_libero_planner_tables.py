@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.libero_planner import tables
+from benchmarks.libero_planner_tables import tables
 
 
 def row(task: str, solved: int, failed: dict[str, str], noise: bool = False):
