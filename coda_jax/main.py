@@ -280,7 +280,11 @@ def parse(arguments: list[str]) -> Command:
     if program is not None and not program.exists():
         raise InputError(f"--program={program} does not exist")
     config = None
-    if mode in ("run", "evaluate", "sweep", "verify", "serve", "build") or (mode in NEEDS_NO_RUN and values.config is not None) or overrides:
+    if (
+        mode in ("run", "evaluate", "sweep", "verify", "serve", "build")
+        or (mode in NEEDS_NO_RUN and values.config is not None)
+        or overrides
+    ):
         config = _resolve_config(values, overrides, workdir)
     if workdir is None and values.config is not None:
         workdir = _default_workdir(values.config)
