@@ -198,9 +198,8 @@ class Worlds:
             raise TypeError(f"{quoted(spec)} is no scene: give SceneSpec, e.g. those of suite_scenes('pick_place', 'id')")
         platform, room = platforms.of(spec), self._sim.bucket
         if platform is not self._platform:
-            raise SceneError(
-                f"scene {spec.scene_id} of family {spec.task.family} is of another platform than these worlds: make Worlds of its own for it"
-            )
+            other = f"scene {spec.scene_id} of family {spec.task.family} is simulated on another platform than these worlds"
+            raise SceneError(f"{other}: make Worlds of its own for it")
         needed = platform.bucket([spec], self.catalogue)
         if needed.free > room.free or needed.geoms > room.geoms or (needed.articulated and not room.articulated):
             raise SceneError(
