@@ -213,8 +213,11 @@ def aa_arm(bench: Bench, most: int) -> None:
                     both.append(Made(base, found[1], ((verb, 0.75),), VERBS[verb].factor))
             if len(both) == 2:
                 pairs.append(both)
-        valid = {id(m) for m in verified(bench.run, [m for p in pairs for m in p], Batch(), 0)}
-        pairs = [p for p in pairs if all(id(m) in valid for m in p)][: settings.scenes]
+        valid = {m.spec.scene_id for m in verified(bench.run, [m for p in pairs for m in p], Batch(), 0)}
+        pairs = [p for p in pairs if all(m.spec.scene_id in valid for m in p)][: settings.scenes]
+        if not pairs:
+            print(f"A/A {verb}: no base scene takes this edit twice", file=sys.stderr, flush=True)
+            continue
         n = settings.rollouts
         # other noise in the second arm: with equal scenes and equal noise there would be nothing to compare
         trials = [Trial(m.spec, (m.base.number, arm * n + r)) for p in pairs for arm, m in enumerate(p) for r in range(n)]
