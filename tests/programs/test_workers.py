@@ -64,7 +64,8 @@ def test_killed_workers_leave_no_process_and_no_file(monkeypatch, count):
         monkeypatch.undo()
         assert len(pids) == count
         assert box.evaluate("result = 2") == 2
-        assert resources() == idle
+        now = resources()  # threads of earlier tests may end meanwhile
+        assert now[0] <= idle[0] and now[1] <= idle[1]
     until = time.monotonic() + 5
     while children() - before and time.monotonic() < until:
         time.sleep(0.02)
