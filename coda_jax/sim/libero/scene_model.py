@@ -16,6 +16,7 @@ from coda_jax.sim.libero import layout, models
 from coda_jax.sim.libero.control import ARM, FINGERS
 from coda_jax.sim.libero.layout import Layout, root_name
 from coda_jax.sim.libero.models import TaskModel
+from coda_jax.sim.libero.surrogates.model import set_pairs, surrogate
 from coda_jax.types import TOKENS
 
 OPEN_FINGERS = (0.020833, -0.020833)  # m, after the official reset
@@ -33,13 +34,15 @@ class SceneModel:
     scale: np.ndarray
 
 
-def build(spec: SceneSpec) -> SceneModel:
-    """The physics of a LIBERO scene.
+def build(spec: SceneSpec, few: bool = False) -> SceneModel:
+    """The physics of a LIBERO scene; ``few``: with few primitives and explicit pairs (surrogates/model.py).
 
     Raises:
       InputError: its layout names no task, its objects are not the task's, or the package, its files or the right MuJoCo are missing.
     """
     task = models.load(tasks.task(spec.spatial.layout))
+    if few:
+        task = surrogate(task)
     found = layout.of(task)
     expected = tuple(n for n, i in found.index.items() if i < TOKENS)
     if spec.object_ids != expected:
@@ -63,6 +66,7 @@ def _model(spec: SceneSpec, task: TaskModel, found: Layout) -> mujoco.MjModel:
             body.pos, body.quat = np.add(root, origin), quat
         made |= _make(changed, attributes, thing)
     if made:
+        set_pairs(changed)
         mujoco.mj_setConst(changed, mujoco.MjData(changed))
     same = np.array_equal(changed.body_pos, task.model.body_pos) and np.array_equal(changed.body_quat, task.model.body_quat)
     return task.model if same and not made else changed

@@ -69,13 +69,13 @@ class LiberoSimulator:
     Coordinates in SimState and ChunkTrace are padded to those of the largest structure.
 
     Args:
-      worlds: W. threads: 0 uses every core. callback: see Worlds.
+      worlds: W. threads: 0 uses every core. callback: see Worlds. few: scenes with few primitives (surrogates/model.py).
     """
 
-    def __init__(self, worlds: int, threads: int = 0, callback: bool | None = None):
+    def __init__(self, worlds: int, threads: int = 0, callback: bool | None = None, few: bool = False):
         self.worlds, self.bucket = worlds, BUCKET
         self.physics_steps = 0  # counted over the life of the simulator, worlds times substeps
-        self._threads, self._callback = threads, callback
+        self._threads, self._callback, self._few = threads, callback, few
         self._groups: list[_Group] = []
         self._reader: Reader | None = None
         self._loaded: tuple[SceneModel, ...] = ()
@@ -171,7 +171,7 @@ class LiberoSimulator:
     def _scene(self, episode: Episode) -> SceneModel:
         key = episode.spec.scene_id
         if key not in self._scenes:
-            scene = scene_model.build(episode.spec)
+            scene = scene_model.build(episode.spec, self._few)
             model = scene.model
             if model.nq > WIDTHS["qpos"] or model.nv > WIDTHS["qvel"]:
                 raise SceneError(f"{scene.task.key} has {model.nq} coordinates, at most {WIDTHS['qpos']} are kept: use {tasks.FAMILIES}")
