@@ -10,8 +10,8 @@ _ABSENT = "No module named 'warp'"
 
 with contextlib.redirect_stdout(io.StringIO()) as _printed:
     from mujoco import mjx
-    from mujoco.mjx._src import collision_driver
+    from mujoco.mjx._src import collision_driver, forward, solver, support
 
 sys.stdout.writelines(line for line in _printed.getvalue().splitlines(keepends=True) if _ABSENT not in line)
 
-__all__ = ["collision_driver", "mjx"]
+__all__ = ["collision_driver", "forward", "mjx", "solver", "support"]

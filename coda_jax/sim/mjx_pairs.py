@@ -56,8 +56,13 @@ def hidden(bucket: Bucket, pos: Array, mat: Array, size: Array, radius: Array) -
     """
     found, half = jnp.bool_(False), _half_boxes(frame(bucket), size)
     for pairs in limited(bucket):
-        a, b = pairs.T
-        gap = jnp.linalg.norm(pos[b] - pos[a], axis=1) - (radius[a] + radius[b])
-        tested = jnp.zeros(len(pairs), bool).at[jax.lax.top_k(-gap, MJX_BUCKETS[bucket].pairs)[1]].set(True)
-        found |= jnp.any(_overlap(pos, mat, half, pairs) & ~tested & (radius[a] > 0) & (radius[b] > 0))
+        found |= hidden_among(pairs, MJX_BUCKETS[bucket].pairs, pos, mat, half, radius)
     return found
+
+
+def hidden_among(pairs: np.ndarray, tested: int, pos: Array, mat: Array, half: Array, radius: Array) -> Array:
+    """The same of ``pairs`` [p, 2], of which the nearest ``tested`` are; half: [g, 3] of the boxes around the geoms."""
+    a, b = pairs.T
+    gap = jnp.linalg.norm(pos[b] - pos[a], axis=1) - (radius[a] + radius[b])
+    seen = jnp.zeros(len(pairs), bool).at[jax.lax.top_k(-gap, tested)[1]].set(True)
+    return jnp.any(_overlap(pos, mat, half, pairs) & ~seen & (radius[a] > 0) & (radius[b] > 0))

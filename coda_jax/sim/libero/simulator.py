@@ -70,12 +70,14 @@ class LiberoSimulator:
 
     Args:
       worlds: W. threads: 0 uses every core. callback: see Worlds. few: scenes with few primitives (surrogates/model.py).
+      mjx: these, and policy steps on the device (surrogates/mjx_worlds.py).
     """
 
-    def __init__(self, worlds: int, threads: int = 0, callback: bool | None = None, few: bool = False):
+    def __init__(self, worlds: int, threads: int = 0, callback: bool | None = None, few: bool = False, mjx: bool = False):
         self.worlds, self.bucket = worlds, BUCKET
         self.physics_steps = 0  # counted over the life of the simulator, worlds times substeps
-        self._threads, self._callback, self._few = threads, callback, few
+        self._threads, self._callback, self._few = threads, callback, few or mjx
+        self._mjx, self._device = mjx, None
         self._groups: list[_Group] = []
         self._reader: Reader | None = None
         self._loaded: tuple[SceneModel, ...] = ()
@@ -198,6 +200,10 @@ class LiberoSimulator:
             else:
                 group = _Group(members, self._threads, self._callback)
             self._groups.append(group)
+        if self._mjx:
+            from coda_jax.sim.libero.surrogates.mjx_worlds import DeviceSteps  # imports MJX, which takes seconds
+
+            self._device = DeviceSteps([g.worlds for g in self._groups], self.worlds)
         self._reader = Reader([(g.worlds, g.rows) for g in self._groups], [s.layout for s in scenes], np.stack([s.scale for s in scenes]))
         self._loaded = scenes
 
@@ -224,6 +230,15 @@ class LiberoSimulator:
         flags = np.zeros(self.worlds, np.int32)
         given = np.zeros((self.worlds, ACTION_DIM))
         given[ids] = actions
+        self.physics_steps += len(ids) * SUBSTEPS
+        if self._device is not None:
+            placed = {g: g.places(ids) for g in self._groups}
+            work = {g.worlds: (places, given[members]) for g, (places, members) in placed.items() if len(places)}
+            found = self._device.step(work)
+            for group, (places, members) in placed.items():
+                if len(places):
+                    flags[members] = found[group.worlds]
+            return flags[ids]
         for group in self._groups:
             places, members = group.places(ids)
             if len(places) == 0:
@@ -235,7 +250,6 @@ class LiberoSimulator:
             raised = (batch.warning[places] > before).any(-1)
             flags[members] |= np.where(raised[:, _NAN_WARNINGS].any(1) | ~np.isfinite(batch.qpos[places]).all(1), HEALTH_NAN, 0)
             flags[members] |= np.where(raised[:, _FULL_WARNINGS].any(1), HEALTH_OVERFLOW, 0)
-        self.physics_steps += len(ids) * SUBSTEPS
         return flags[ids]
 
     def _read(self, control_step: np.ndarray) -> WorldView:

@@ -2,6 +2,7 @@
 
 Made from the compiled model, since that is all that is kept of a task; what physics reads beside geoms is compared with it. The arm and the
 robot's mount collide with nothing. A pair is listed where two of its bodies can move towards each other: things, drawers and knob, hand.
+The table is a plane without end.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import mujoco
@@ -37,18 +39,32 @@ SAME = (
 )  # fmt: skip
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Surrogate(TaskModel):
+    """A task whose ``model`` has few primitives. official: the model that it stands for."""
+
+    official: mujoco.MjModel
+
+    def without_sensors(self, numbers: Mapping[str, int]) -> mujoco.MjModel:
+        """The same for MJX, which has no contact sensors; ``numbers``: custom ones."""
+        return compiled(self.official, sensed=False, numbers=numbers)
+
+
 @functools.lru_cache(maxsize=256)
-def surrogate(task: TaskModel) -> TaskModel:
+def surrogate(task: TaskModel) -> Surrogate:
     """The task with the model that stands for its own.
 
     Raises:
       ValueError: the model has parts that are not carried over (tendons, equalities), or the result differs in what it should not.
     """
-    return dataclasses.replace(task, model=compiled(task.model))
+    return Surrogate(task.key, task.problem, compiled(task.model), task.home, task.base, task.model)
 
 
-def compiled(official: mujoco.MjModel) -> mujoco.MjModel:
-    """The model with few primitives; see ``surrogate``."""
+def compiled(official: mujoco.MjModel, sensed: bool = True, numbers: Mapping[str, int] | None = None) -> mujoco.MjModel:
+    """The model with few primitives; see ``surrogate``.
+
+    sensed: with contact sensors. numbers: custom ones, MJX's limits.
+    """
     if official.ntendon or official.neq or official.nmocap or official.na:
         raise ValueError("tendons, equalities, mocap bodies and activations are not carried over")
     spec = mujoco.MjSpec()
@@ -60,7 +76,10 @@ def compiled(official: mujoco.MjModel) -> mujoco.MjModel:
     for i, j in _pairs(official):
         for a, b in itertools.product(_named(bodies, official, i), _named(bodies, official, j)):
             spec.add_pair(name=f"{a}{sensors.SEPARATOR}{b}", geomname1=a, geomname2=b)
-    sensors.add(spec)
+    if sensed:
+        sensors.add(spec)
+    for name, value in (numbers or {}).items():
+        spec.add_numeric(name=name, data=[float(value)], size=1)
     model = spec.compile()
     model.opt.disableflags = official.opt.disableflags
     model.qpos_spring[:] = official.qpos_spring
@@ -152,14 +171,15 @@ def _geoms(body: Any, official: mujoco.MjModel, i: int) -> None:
         "friction": official.geom_friction[first],
         "solref": official.geom_solref[first],
         "solimp": official.geom_solimp[first],
-        "condim": int(official.geom_condim[first]),
+        "condim": 3,  # the official finger links' 4 would make MJX compile and run its collisions twice
         "contype": 0,
         "conaffinity": 0,
         "mass": 0.0,
     }
-    if official.geom_type[first] == mujoco.mjtGeom.mjGEOM_PLANE:
-        place = {"pos": official.geom_pos[first], "quat": official.geom_quat[first], "size": official.geom_size[first]}
-        body.add_geom(name=_geom_name(body.name, 0), type=mujoco.mjtGeom.mjGEOM_PLANE, **place, **material)
+    if body.name in sensors.SURFACES:
+        half = official.geom_size[first, 2] if official.geom_type[first] == mujoco.mjtGeom.mjGEOM_BOX else 0.0
+        top = official.geom_pos[first] + [0.0, 0.0, half]
+        body.add_geom(name=_geom_name(body.name, 0), type=mujoco.mjtGeom.mjGEOM_PLANE, pos=top, size=(0.0, 0.0, 0.05), **material)
         return
     for number, box in enumerate(shapes_of(official, i)):
         quat = np.zeros(4)
