@@ -32,7 +32,9 @@ from coda_jax.types import HEALTH_NAN, HEALTH_OVERFLOW, Array
 
 FIELDS = (*SCENE_FIELDS, "pair_friction", "qpos0", "qpos_spring")
 PAIRS, CONTACTS = 96, 96  # of a world: pairs of boxes that are tested, contacts that the solver sees
-MOST_RADIUS_M = 0.03  # bounding radii only choose the pairs that are tested; the true ones of boards put them before what touches (docs/mjx.md)
+MOST_RADIUS_M = (
+    0.03  # bounding radii only choose the pairs that are tested; the true ones of boards put them before what touches (docs/mjx.md)
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

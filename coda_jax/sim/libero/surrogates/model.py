@@ -184,9 +184,7 @@ def _geoms(body: Any, official: mujoco.MjModel, i: int) -> None:
     for number, box in enumerate(shapes_of(official, i)):
         quat = np.zeros(4)
         mujoco.mju_mat2Quat(quat, box.rotation.reshape(9))
-        body.add_geom(
-            name=_geom_name(body.name, number), type=mujoco.mjtGeom.mjGEOM_BOX, pos=box.pos, quat=quat, size=box.half, **material
-        )
+        body.add_geom(name=_geom_name(body.name, number), type=mujoco.mjtGeom.mjGEOM_BOX, pos=box.pos, quat=quat, size=box.half, **material)
 
 
 def _actuators(spec: Any, official: mujoco.MjModel) -> None:
