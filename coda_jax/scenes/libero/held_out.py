@@ -150,12 +150,12 @@ def _varying(kinds: tuple[str, ...]) -> frozenset[str]:
 @functools.cache
 def sentences() -> Mapping[str, str]:
     """Instructions that only perturbed suites say, in lower case, with the task that says it."""
-    said = {t.problem().language.lower() for f in tasks.FAMILIES for t in tasks.tasks(f)}
+    said = {t.problem().language for f in tasks.FAMILIES for t in tasks.tasks(f)}
     found: dict[str, str] = {}
     for family in tasks.FAMILIES:
         for perturbation in SUITES:
             for task in tasks.tasks(family + tasks.PERTURBATIONS[perturbation]):
-                sentence = task.problem().language.lower()
+                sentence = task.problem().language
                 if sentence not in said:
                     found.setdefault(sentence, task.key)
     return found

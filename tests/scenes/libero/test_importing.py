@@ -27,7 +27,7 @@ def made(seed: int = 0, text: str = TASK):
 def test_a_task_becomes_a_scene_of_three_factors():
     spec = made()
     assert spec.task.goal == Expr("libero_on", ("akita_black_bowl_1", "plate_1"))
-    assert spec.task.instruction == "Put the Bowl on the plate"
+    assert spec.task.instruction == "put the bowl on the plate"
     assert spec.with_role("target") == ("akita_black_bowl_1",) and spec.with_role("reference") == ("plate_1",)
     free = ("akita_black_bowl_1", "akita_black_bowl_2", "plate_1", "cookies_1")
     assert spec.object_ids == (*free, "flat_stove_1", "wooden_cabinet_1", "wooden_cabinet_1_middle")
@@ -82,6 +82,8 @@ def test_poses_of_bodies_and_places_are_each_other_s_inverse():
         ("(On plate_1 main_table_plate_region)", "", "no initial relation says where plate_1 stands"),
         ("(On plate_1 main_table_plate_region)", "(On plate_1 plate_1)", "stand on each other"),
         ("(On plate_1 main_table_plate_region)", "(On plate_1 cookies_1) (On plate_1 main_table_plate_region)", "stands in two places"),
+        ("(On plate_1 main_table_plate_region)", "(On plate_1 main_table)", "main_table is no region of this task: declare it"),
+        ("(On flat_stove_1 main_table_stove_region)", "(On flat_stove_1 plate_1)", "plate_1 is no region of this task"),
         ("LIBERO_Tabletop", "LIBERO_Coffee", "is not simulated here"),
         ("cookies_1 - cookies", "cookies_1 - moka_pot", "no model moka_pot"),
         ("(And (On akita_black_bowl_1 plate_1))", "(And (On akita_black_bowl_1 plate_1) (On cookies_1 plate_1))", "the goal has 2 parts"),
