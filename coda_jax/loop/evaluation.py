@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
 from coda_jax import config as settings
@@ -181,7 +180,7 @@ def run_suite(
     """Roll out one suite, draw its films and store its records.
 
     moment: "before" or "after" the rounds; both have the same noise, so that they can be compared scene by scene. guide: who chooses among
-    the policy's chunks, None for nobody. remote: who acts in place of the policy with these ``params``, which are then not read. known: records of
+    the policy's chunks, None for nobody. remote: who acts in place of the policy with these ``params``, which are then not read. known: of
     the suite's twin (shared_rollouts); scenes that are in it are not rolled out again.
 
     Raises:

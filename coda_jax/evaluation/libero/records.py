@@ -124,5 +124,6 @@ def append(path: Path, episodes: Iterable[Episode]) -> None:
 
 
 def of_source(episodes: Iterable[Episode], source: str) -> list[Episode]:
-    """Episodes whose prompt came from ``source``, those of "both" among them."""
-    return [dataclasses.replace(e, prompt_source=source) for e in episodes if e.prompt_source in (source, "both")]
+    """Episodes whose prompt came from ``source``, those of "both" among them; of an episode that is there as both the later counts."""
+    chosen = (dataclasses.replace(e, prompt_source=source) for e in episodes if e.prompt_source in (source, "both"))
+    return list({e.key: e for e in chosen}.values())

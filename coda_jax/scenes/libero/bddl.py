@@ -80,7 +80,7 @@ class Thing:
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """One task. ``goal`` is a conjunction; ``objects`` move, ``fixtures`` (the workspace among them) do not. ``language``: the instruction."""
+    """One task. ``goal`` is a conjunction; ``objects`` move, ``fixtures`` (the workspace among them) do not. language: the instruction."""
 
     name: str
     language: str
@@ -367,7 +367,7 @@ def read(path: Path) -> Problem:
 
 
 def write(problem: Problem) -> str:
-    """The text of a task file: ``parse`` gives the same problem back (its language in lower case), and the official reader the same scene."""
+    """The text of a task file: ``parse`` gives the same problem back (in lower case), and the official reader the same scene."""
     regions = "".join(
         f"    ({r.name.removeprefix(r.target + '_')}\n        (:target {r.target})\n"
         + (f"        (:ranges ({' '.join('(' + ' '.join(map(repr, rect)) + ')' for rect in r.ranges)}))\n" if r.ranges else "")
