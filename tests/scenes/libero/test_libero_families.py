@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from coda_jax.programs.expressions import Expr
 from coda_jax.scenes import families, leakage
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.edits import verbs
@@ -62,6 +63,13 @@ def test_every_goal_is_read_as_it_was_written(own):
         goal = families.Goal(relation, target, reference)
         expr = family.expression(goal, assets)
         assert to_atom(expr) is not None and family.parsed(expr) == goal
+    for op, target, region in (  # of the form of a goal, but the thing has its place elsewhere
+        ("libero_on", "plate_1", "wooden_cabinet_1_top_region"),
+        ("libero_on", "plate_1", "flat_stove_1_top_side"),
+        ("libero_in", "plate_1", "basket_1_top_region"),
+        ("libero_in", "plate_1", "plate_1_contain_region"),
+    ):
+        assert family.parsed(Expr(op, (target, region))) is None
     with pytest.raises(ValueError, match="has no place for 'inside'"):
         family.expression(families.Goal("inside", "akita_black_bowl_1", "plate_1"), assets)
 

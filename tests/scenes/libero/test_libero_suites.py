@@ -80,6 +80,8 @@ def test_a_suite_is_the_packages_states_or_fresh_draws_and_none_may_be_trained_o
             refuse_held_out(test[0], Catalogue("train"))
     with pytest.raises(InputError, match="libero_spatial has no suite 'id'"):
         load("libero_spatial", "id", "test")
+    with pytest.raises(InputError, match="libero_spatial has no split 'train': use validation or test"):
+        load("libero_spatial", "pos", "train")
 
 
 @pytest.mark.libero
