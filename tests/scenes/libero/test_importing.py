@@ -13,6 +13,7 @@ from coda_jax.programs.expressions import Expr
 from coda_jax.runtime import InputError
 from coda_jax.scenes.libero import bddl, importing, placing, states, tasks, things
 from coda_jax.scenes.libero.bddl import Atom
+from coda_jax.scenes.placement import gap
 from coda_jax.scenes.spec import from_json, to_json
 from tests.scenes.libero.texts import TASK
 
@@ -51,6 +52,17 @@ def test_draws_stay_in_their_regions_apart_and_at_rest():
         assert top[2] == pytest.approx(0.005 + 0.22299 - 0.00159, abs=1e-4)
     assert seen == {True, False}  # both rectangles
     assert made(3) == made(3) != made(4)
+
+
+def test_clearance_is_the_smallest_gap_to_what_stands_beside():
+    for seed in range(5):
+        spec = made(seed)
+        known = importing.models(placing.contents(bddl.parse(TASK)))
+        shapes = {p.object: placing.footprint(known[p.object], p) for p in spec.spatial.placements if p.support == placing.TABLE}
+        for name, shape in shapes.items():
+            least = min(gap(shape, other) for n, other in shapes.items() if n != name)
+            assert spec.placement(name).clearance_m == pytest.approx(min(max(least, 0.0), importing.MOST_CLEARANCE_M), abs=1e-6)
+        assert {p.clearance_m for p in spec.spatial.placements if p.object not in shapes} == {0.0}
 
 
 def _pose(spec, name):
