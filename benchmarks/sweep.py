@@ -105,6 +105,7 @@ def compare(folder: Path) -> None:
     from coda_jax.evaluation.sweep import Cell, sweep_suite
     from coda_jax.loop import coevolve, evaluation, parts, sweep
     from coda_jax.loop import workdir as folders
+    from coda_jax.loop.shared_rollouts import rollout_key
     from coda_jax.scenes.catalogue import Catalogue
     from coda_jax.sim.simulator import episode_of
 
@@ -118,7 +119,7 @@ def compare(folder: Path) -> None:
     specs = evaluation.chosen_scenes(config)[_SUITE.value]
     episodes = [episode_of(s, horizon(s), (i, 0)) for i, s in enumerate(specs)]
     bucket = parts.common_bucket(specs, catalogue)
-    key, executed = evaluation.rollout_key(config.seed, _SUITE.value), config.evaluate.executed
+    key, executed = rollout_key(config.seed, _SUITE.value), config.evaluate.executed
     cells = [Cell(number, float(t)) for number in range(len(policies)) for t in _TEMPERATURES.value]
     ones = {t: jax.numpy.full(config.sim.worlds, t) for t in {c.temperature for c in cells}}
 

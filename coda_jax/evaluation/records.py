@@ -65,6 +65,11 @@ def write_records(run_folder: Path, records: Iterable[EvalRecord]) -> list[Path]
     return paths
 
 
+def records_of(run_folder: Path, suite: str, moment: Moment) -> list[EvalRecord]:
+    """The records of one suite at one moment. Raises InputError as ``read_records``, OSError where they are missing."""
+    return _read(run_folder / records_name(suite, moment))
+
+
 def read_records(run_folder: Path) -> list[EvalRecord]:
     """All evaluation records of a run folder, the known suites first, each before and after.
 

@@ -100,7 +100,7 @@ def _evaluate(config: settings.Config, folder: Path, who: Evaluating) -> None:
     def store(outcome: evaluation.SuiteOutcome) -> None:
         nonlocal done
         print(evaluation.describe(outcome), flush=True)
-        wall_s = ledger.charge(evaluation.NAME, outcome.sim_steps, outcome.tally.n)
+        wall_s = ledger.charge(evaluation.NAME, outcome.sim_steps, outcome.tally.n - outcome.shared)
         k, n = dataclasses.astuple(outcome.tally)
         sha256 = file_sha256(folder / records_name(outcome.suite, "after"))
         done = done.with_suite(outcome.suite, SuiteDone(sha256, k, n, outcome.clipped, outcome.sim_steps, wall_s))

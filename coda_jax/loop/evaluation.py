@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
 from coda_jax import config as settings
@@ -32,6 +31,7 @@ from coda_jax.learning.policies.flow import FlowPolicy
 from coda_jax.learning.policies.grounding import ROLES, filled_roles
 from coda_jax.learning.policies.pixels import PixelPolicy
 from coda_jax.loop import films, libero_records, parts
+from coda_jax.loop.shared_rollouts import Known, known_of, rollout_key, twin
 from coda_jax.programs.training.program import AnyProgram
 from coda_jax.scenes import suites
 from coda_jax.scenes.catalogue import Catalogue
@@ -50,7 +50,8 @@ NAME = "evaluate"
 
 @dataclasses.dataclass(frozen=True)
 class SuiteOutcome:
-    """records: one per rollout, in the order of scenes, then seeds. sim_steps: physics steps (0 where the backend does not count).
+    """records: one per rollout, in the order of scenes, then seeds. shared: how many of them are those of the same episodes of another
+    suite, which were not rolled out again. sim_steps: physics steps (0 where the backend does not count).
 
     measured: how an actor chose (guidance.Choices.means), what a policy of pictures had drawn, empty for a policy of states alone.
     """
@@ -60,6 +61,7 @@ class SuiteOutcome:
     sim_steps: int
     clipped: int
     measured: dict[str, float] = dataclasses.field(default_factory=dict)
+    shared: int = 0
 
     @property
     def tally(self) -> Tally:
@@ -161,11 +163,6 @@ def _seeing(policy: PixelPolicy, params: Params, sim: Simulator, guide: Guide | 
     return lambda obs, keys: policy.sample(params, dataclasses.replace(obs, pixels=sim.look()), keys, 1)[:, 0]
 
 
-def rollout_key(seed: int, suite: str) -> jax.Array:
-    """Key of a suite's rollouts; the same before and after training, so that both can be compared scene by scene."""
-    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 2), (settings.SUITES + settings.LIBERO_SUITES).index(suite))
-
-
 def run_suite(
     config: settings.Config,
     folder: Path,
@@ -178,18 +175,22 @@ def run_suite(
     moment: Moment = "after",
     guide: Guide | None = None,
     remote: RemotePolicy | None = None,
+    known: Known | None = None,
 ) -> SuiteOutcome:
     """Roll out one suite, draw its films and store its records.
 
     moment: "before" or "after" the rounds; both have the same noise, so that they can be compared scene by scene. guide: who chooses among
-    the policy's chunks, None for nobody. remote: who acts in place of the policy with these ``params``, which are then not read.
+    the policy's chunks, None for nobody. remote: who acts in place of the policy with these ``params``, which are then not read. known: of
+    the suite's twin (shared_rollouts); scenes that are in it are not rolled out again.
 
     Raises:
       InputError: the remote policy is lost. Stopped: a signal asked for it; nothing of this suite is stored.
     """
     seeds = config.evaluate.seeds
     horizon = parts.horizon_of(config)
-    jobs = [episode_of(spec, horizon(spec), (i, seed)) for i, spec in enumerate(specs) for seed in range(seeds)]
+    taken = {(i, seed): r for i, s in enumerate(specs) for seed in range(seeds) if (r := (known or {}).get((s.scene_id, seed)))}
+    keys = [(i, seed) for i in range(len(specs)) for seed in range(seeds)]
+    jobs = [episode_of(specs[key[0]], horizon(specs[key[0]]), key) for key in keys if key not in taken]
     if remote is not None:
         simulator = policy_fn = Asking(sim, catalogue, remote, config.evaluate.executed)
     else:
@@ -206,22 +207,32 @@ def run_suite(
             progress.advance(success=f"{sum(r.success for r in results)}/{len(results)}")
     results.sort(key=lambda r: r.episode.key)
     shown = _to_film(results, config.evaluate.films)
-    records = []
+    done = {key: dataclasses.replace(record, suite=suite) for key, record in taken.items()}
     for number, result in enumerate(results):
         film = None
         if number in shown:
             scene, seed = result.episode.key
             film = f"videos/{suite}_{config.evaluate.split}_{moment}_{scene:03d}_{seed}.png"
             films.write_film(folder / film, result, catalogue, sim.bucket, parts.robot_of(config), config.sim.threads)
-        records.append(_record(config, suite, result, film, moment))
+        done[result.episode.key] = _record(config, suite, result, film, moment)
+    records = [done[key] for key in keys]
     write_records(folder, records)
     if settings.of_libero(config):
-        who = libero_records.fingerprint(params, guide.params if guide else ())
-        libero_records.write(folder, config, suite, moment, specs, records, who)
+        libero_records.write(folder, config, suite, moment, specs, records, _who(params, guide, remote))
     measured = policy_fn.choices.means() if isinstance(policy_fn, Guided) else {}
     if isinstance(sim, Eyes):
         measured = {"frames": sim.frames - drawn[0], "rendering_s": round(sim.seconds - drawn[1], 2)}
-    return SuiteOutcome(suite, tuple(records), getattr(sim, "physics_steps", 0) - before, sum(r.clipped for r in results), measured)
+    steps, clipped = getattr(sim, "physics_steps", 0) - before, sum(r.clipped for r in results)
+    return SuiteOutcome(suite, tuple(records), steps, clipped, measured, len(taken))
+
+
+def _who(params: Params, guide: Guide | None, remote: RemotePolicy | None) -> str:
+    """SHA-256 of who acts: what a server says of itself, or the weights and settings that decide here."""
+    if remote is not None:
+        return remote.identity
+    if guide is None or guide.actor.mode == "policy":
+        return libero_records.fingerprint(params)
+    return libero_records.fingerprint(params, guide.params, settings=str(guide.actor))
 
 
 def _to_film(results: Sequence[Result], most: int) -> set[int]:
@@ -260,10 +271,12 @@ def describe(outcome: SuiteOutcome) -> str:
     where = ", ".join(f"{phase} {count}" for phase, count in failed if count)
     families = dict.fromkeys(r.family for r in outcome.records)
     each = [(f, [r.success for r in outcome.records if r.family == f]) for f in families] if len(families) > 1 else []
+    shared = f"; {outcome.shared} of them as in {twin(outcome.suite)}, where the prompts agree" if outcome.shared else ""
     return (
         f"{outcome.suite}: {k}/{n} = {100 * k / n:.0f} % ({100 * low:.0f} .. {100 * high:.0f})"
         + (f", failed in {where}" if where else "")
         + (f"; {', '.join(f'{f} {sum(s)}/{len(s)}' for f, s in each)}" if each else "")
+        + shared
     )
 
 
@@ -279,10 +292,16 @@ def each_suite(
     guide: Guide | None = None,
     remote: RemotePolicy | None = None,
 ) -> None:
-    """Roll out the suites that are not in ``skip``, each handed to ``store`` as soon as it is done. Arguments as of run_suite."""
+    """Roll out the suites that are not in ``skip``, each handed to ``store`` as soon as it is done. Arguments as of run_suite.
+
+    skip: suites whose records are in the folder already, of this policy at this moment.
+    """
+    done = set(skip)
     scenes = chosen_scenes(config)
     bucket = parts.common_bucket([s for specs in scenes.values() for s in specs], catalogue)
     sim = parts.simulator(config, catalogue, bucket)
     for suite, specs in scenes.items():
-        if suite not in skip:
-            store(run_suite(config, folder, suite, specs, sim, params, encoder, catalogue, moment, guide, remote))
+        if suite not in done:
+            known = known_of(folder, twin(suite), config.evaluate.split, moment) if twin(suite) in done else None
+            store(run_suite(config, folder, suite, specs, sim, params, encoder, catalogue, moment, guide, remote, known))
+            done.add(suite)

@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     try:
         if options.every < 1:
             raise InputError(f"--every={options.every}: every first, second, ... state: use 1 or more")
-        wanted = tuple(options.suites.split(",")) if options.suites else tasks.SUITES
+        wanted = tuple(dict.fromkeys(name.strip() for name in options.suites.split(","))) if options.suites else tasks.SUITES
         physics = None
         if options.physics:
             from coda_jax.evaluation.libero import starts

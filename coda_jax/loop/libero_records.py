@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import hashlib
 import math
 from collections.abc import Sequence
@@ -18,6 +20,7 @@ from coda_jax.evaluation.metrics import Moment
 from coda_jax.evaluation.records import EvalRecord
 from coda_jax.runtime import package_version
 from coda_jax.scenes.libero import package, states, tasks, things
+from coda_jax.scenes.libero.bddl import Problem
 from coda_jax.scenes.libero.importing import model_of
 from coda_jax.scenes.libero.suites import BY_NAME, seed_of
 from coda_jax.scenes.spec import SceneSpec
@@ -32,12 +35,31 @@ def file_of(suite: str, moment: Moment) -> str:
     return f"{FOLDER}/{moment}_{suite}.jsonl"
 
 
-def fingerprint(*trees: Any) -> str:
-    """SHA-256 of everything in some trees of arrays."""
-    digest = hashlib.sha256()
+def fingerprint(*trees: Any, settings: str = "") -> str:
+    """SHA-256 of everything in some trees of arrays, and of what else decides how they act."""
+    digest = hashlib.sha256(settings.encode())
     for leaf in jax.tree.leaves(trees):
         digest.update(np.asarray(leaf).tobytes())
     return digest.hexdigest()
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    return {name: found for name in _VERSIONS if (found := package_version(name)) is not None}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Files:
+    """What a task's files hold. sha256: of the task file."""
+
+    problem: Problem
+    sha256: str
+    states: np.ndarray
+
+
+@functools.cache
+def _files(task: tasks.Task) -> _Files:
+    return _Files(task.problem(), hashlib.sha256(task.bddl.read_bytes()).hexdigest(), states.read(task.init))
 
 
 def write(
@@ -64,10 +86,8 @@ def episode(config: settings.Config, suite: str, spec: SceneSpec, done: EvalReco
     layout = spec.spatial.layout
     task, number = tasks.task(layout), tasks.state_index(layout)
     assert number is not None, "only initial states have a number"
-    state, said = states.read(task.init)[number], task.problem().language
-    alike = " ".join(said.lower().split()) == " ".join(task.prompt_from_name.lower().split())
-    source = "both" if alike else "filename" if suite.endswith(BY_NAME) else "bddl"
-    versions = {name: found for name in _VERSIONS if (found := package_version(name)) is not None}
+    files = _files(task)
+    alike = files.problem.language == task.prompt_from_name
     return Episode(
         format=records.FORMAT,
         stack="native",
@@ -77,18 +97,18 @@ def episode(config: settings.Config, suite: str, spec: SceneSpec, done: EvalReco
         settle_steps=tasks.SETTLE_STEPS,
         replan_steps=config.evaluate.executed,
         most_steps=0,
-        versions=versions,
+        versions=_versions(),
         suite=task.suite,
         task=task.number,
         name=task.name,
-        bddl_sha256=hashlib.sha256(task.bddl.read_bytes()).hexdigest(),
+        bddl_sha256=files.sha256,
         init_index=number,
-        init_sha256=hashlib.sha256(np.ascontiguousarray(state, "<f8").tobytes()).hexdigest(),
+        init_sha256=hashlib.sha256(np.ascontiguousarray(files.states[number], "<f8").tobytes()).hexdigest(),
         prompt=spec.task.instruction,
-        prompt_source=source,
+        prompt_source="both" if alike else "filename" if suite.endswith(BY_NAME) else "bddl",
         step_limit=settings.horizon(config, spec.task.family),
-        fixture_seed=seed_of(layout) % 10**9,
-        fixtures=_fixtures(spec, task),
+        fixture_seed=seed_of(layout),
+        fixtures=_fixtures(spec, files.problem),
         steps=done.steps,
         decisions=math.ceil(done.steps / config.evaluate.executed),
         solved_by_settling=done.success and not done.steps,
@@ -99,9 +119,9 @@ def episode(config: settings.Config, suite: str, spec: SceneSpec, done: EvalReco
     )
 
 
-def _fixtures(spec: SceneSpec, task: tasks.Task) -> dict[str, tuple[float, ...]]:
+def _fixtures(spec: SceneSpec, problem: Problem) -> dict[str, tuple[float, ...]]:
     """Position (m) and quaternion (wxyz) of every fixture's root, world frame."""
-    origin, found = things.ARENAS[task.problem().name].origin_m, {}
+    origin, found = things.ARENAS[problem.name].origin_m, {}
     for thing in spec.attributes.objects:
         model, place = model_of(thing.asset), spec.placement(thing.object)
         if not model.free and model.category != things.DRAWER:

@@ -30,7 +30,8 @@ def run(suites: Sequence[str], states_each: int, worlds: int, folder: Path) -> s
     """Plan, carry out and keep the first ``states_each`` initial states of every task; returns one line about the outcome.
 
     Raises:
-      InputError: a suite is unknown or of another family than the three that are simulated, or the package or a file of it is missing.
+      InputError: a suite is unknown or of another family than the three that are simulated, has not so many states, or the package or
+        a file of it is missing.
     """
     from coda_jax.evaluation.libero import records
     from coda_jax.evaluation.records import EvalRecord
@@ -39,8 +40,9 @@ def run(suites: Sequence[str], states_each: int, worlds: int, folder: Path) -> s
     from coda_jax.scenes.catalogue import Catalogue
     from coda_jax.scenes.libero import importing, tasks
     from coda_jax.scenes.libero.suites import seed_of
-    from coda_jax.sim.demonstrate import demonstrate
+    from coda_jax.sim.demonstrate import DIVERGED, demonstrate
     from coda_jax.sim.simulator import episode_of
+    from coda_jax.types import HEALTH_NAN
 
     families = tuple(dict.fromkeys(tasks.family_of(suite) for suite in suites))
     if not set(families) <= set(tasks.FAMILIES):
@@ -48,6 +50,7 @@ def run(suites: Sequence[str], states_each: int, worlds: int, folder: Path) -> s
     config = settings.default()
     config.family = ",".join(families)
     config.sim.worlds, config.evaluate.executed = worlds, EXECUTED
+    config.evaluate.suites = tuple(dict.fromkeys(tasks.perturbation_of(suite) for suite in suites))
     own_families.add(config)
     chosen = [task for suite in suites for task in tasks.tasks(suite)]
     keys = [(task, n) for task, n in itertools.product(chosen, range(states_each))]
@@ -72,6 +75,7 @@ def run(suites: Sequence[str], states_each: int, worlds: int, folder: Path) -> s
                 steps=len(trajectory.actions),
                 phase_failed=None,
                 instruction=spec.task.instruction,
+                health=HEALTH_NAN if trajectory.cause == DIVERGED else 0,
             )
             row = libero_records.episode(config, task.suite, spec, done, PLANNER)
             ends = trajectory.qpos[-1][: _coordinates(spec)]
@@ -108,7 +112,7 @@ def main(arguments: list[str]) -> int:
     runtime.setup()
     try:
         given.out.mkdir(parents=True, exist_ok=True)
-        print(run(tuple(dict.fromkeys(given.suites.split(","))), given.states, given.worlds, given.out))
+        print(run(tuple(dict.fromkeys(name.strip() for name in given.suites.split(","))), given.states, given.worlds, given.out))
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

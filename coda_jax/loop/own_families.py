@@ -15,8 +15,8 @@ def add(config: settings.Config) -> None:
     """Register LIBERO's families where the run names one, and import the modules that register families of the user.
 
     Raises:
-      InputError: LIBERO's package is missing, MuJoCo is of another version than its models were compared with, or a suite cannot be
-        scored; a module cannot be imported, or none of them registers a family that the run names.
+      InputError: LIBERO's package is missing or another release, MuJoCo is of another version than its models were compared with, or a file
+        of its suites is missing or cannot be scored; a module cannot be imported, or none of them registers a family that the run names.
     """
     if settings.of_libero(config):
         _add_libero(settings.families(config), config.evaluate.suites)
@@ -44,11 +44,14 @@ def add(config: settings.Config) -> None:
 def _add_libero(chosen: Sequence[str], suites: Sequence[str]) -> None:
     """suites: that are evaluated; what cannot be scored in them ends a run before its work."""
     from coda_jax.evaluation.libero import lint
-    from coda_jax.scenes.libero import families, package, tasks
+    from coda_jax.scenes.libero import families, held_out, package, tasks
     from coda_jax.scenes.libero.suites import BY_NAME
 
     package.find()
+    package.require_release()
     package.require_mujoco()
     perturbations = dict.fromkeys(suite.removesuffix(BY_NAME) for suite in suites)
     lint.refuse_unscorable([lint.lint(family + tasks.PERTURBATIONS[p]) for family in chosen for p in perturbations])
+    held_out.rules()  # from every suite's task files: one that is missing is told now, not at the first scene that is judged
+    held_out.sentences()
     families.add()

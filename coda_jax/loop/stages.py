@@ -36,9 +36,12 @@ def evaluate(run: Run, moment: Moment) -> dict[str, Any]:
 
     def store(outcome: evaluation.SuiteOutcome) -> None:
         run.say(evaluation.describe(outcome))
-        row = {"k": outcome.tally.k, "n": outcome.tally.n, "clipped": outcome.clipped} | outcome.measured
+        row = {"k": outcome.tally.k, "n": outcome.tally.n, "clipped": outcome.clipped} | (
+            {"shared": outcome.shared} if outcome.shared else {}
+        )
+        row |= outcome.measured
         run.metrics.write("evaluate", suite=outcome.suite, moment=moment, **row)
-        run.charge(evaluation.NAME, outcome.sim_steps, outcome.tally.n)
+        run.charge(evaluation.NAME, outcome.sim_steps, outcome.tally.n - outcome.shared)
         name = records_name(outcome.suite, moment)
         run.commit(
             suites=[*run.state.suites, prefix + outcome.suite],

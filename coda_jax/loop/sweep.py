@@ -27,6 +27,7 @@ from coda_jax.loop import cloning, evaluation, own_families, parts, requirements
 from coda_jax.loop import workdir as folders
 from coda_jax.loop.checkpoint import CheckpointError, Checkpoints
 from coda_jax.loop.run import CHECKPOINTS
+from coda_jax.loop.shared_rollouts import rollout_key
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.spec import SceneSpec
@@ -224,7 +225,7 @@ def _measure(
                 catalogue,
                 encoder.encode,
                 config.evaluate.executed,
-                evaluation.rollout_key(config.seed, suite),
+                rollout_key(config.seed, suite),
                 config.sweep.block,
                 lambda: watched.roles if watched else None,
             )

@@ -19,6 +19,7 @@ from coda_jax.loop import cloning, demonstrations, evaluation, guides, parts, pi
 from coda_jax.loop.rounds import critic, potentials
 from coda_jax.loop.rounds import training as round_training
 from coda_jax.loop.run import Run
+from coda_jax.loop.shared_rollouts import rollout_key
 from coda_jax.scenes.generate import training_scene
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.bucket import Bucket
@@ -83,7 +84,7 @@ def rehearse_rollouts(config, params, run: Run) -> None:
 def _rehearse(config, params, run: Run, bucket: Bucket, spec: SceneSpec) -> None:
     episodes = [episode_of(spec, _HORIZON, (0, 0))] * 2
     policy, sim = parts.policy_of(config), parts.simulator(config, run.everything, bucket)
-    key = evaluation.rollout_key(config.seed, config.evaluate.suites[0])
+    key = rollout_key(config.seed, config.evaluate.suites[0])
     modes = {config.actor.collect, config.actor.evaluate} - {"policy"} if parts.learns(config) else set()
     for mode in ("policy", *sorted(modes)):
         guide = None

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from coda_jax import config as settings
+from coda_jax.doors.server import PolicyServer, ServeSettings
 from coda_jax.evaluation.libero import records
 from coda_jax.evaluation.libero.pairs import pairs
 from coda_jax.evaluation.libero.totals import totals
 from coda_jax.evaluation.metrics import Moment, Summary, write_summary
 from coda_jax.evaluation.records import EvalRecord, tally, write_records
 from coda_jax.evaluation.report import write_report
-from coda_jax.loop import libero_records
-from coda_jax.scenes.libero import families
+from coda_jax.learning.policies.remote import RemotePolicy, RemoteSettings
+from coda_jax.loop import evaluation, libero_records
+from coda_jax.scenes.libero import families, importing, tasks
 from coda_jax.scenes.suites import load
 from coda_jax.types import HEALTH_NAN
 
@@ -38,6 +40,19 @@ def test_who_acted_is_told_by_every_parameter():
     assert libero_records.fingerprint(params) == libero_records.fingerprint({"a": np.arange(3.0), "b": np.ones(2, np.int32)})
     assert libero_records.fingerprint(params) != libero_records.fingerprint({**params, "b": np.zeros(2, np.int32)})
     assert libero_records.fingerprint(params) != libero_records.fingerprint(params, {"c": np.ones(1)})
+    assert libero_records.fingerprint(params) != libero_records.fingerprint(params, settings="argmax")
+
+
+def test_a_policy_behind_a_server_is_told_by_what_the_server_says():
+    def who(size: int) -> str:
+        said = {"server": "made up", "size": size}
+        with (
+            PolicyServer(lambda message: {}, said, ServeSettings("127.0.0.1", 0, 8, 16.0)) as server,
+            RemotePolicy(RemoteSettings(f"ws://127.0.0.1:{server.port}", 5.0, 0, 1)) as policy,
+        ):
+            return evaluation._who(None, None, policy)
+
+    assert who(1) == who(1) != who(2)
 
 
 @pytest.mark.libero
@@ -62,6 +77,9 @@ def test_rollouts_become_records_that_are_added_up_and_paired(tmp_path):
     assert set(one.fixtures) == {"wooden_cabinet_1", "flat_stove_1", "wine_rack_1"} and one.fixtures["flat_stove_1"][2] == pytest.approx(
         0.905
     )
+    task = tasks.task(spec.spatial.layout)
+    again = importing.initial_scene(task, one.init_index, one.fixture_seed or 0)
+    assert libero_records.episode(config, "task", again, done[0], who).fixtures == one.fixtures
     assert {e.prompt_source for e in records.read(tmp_path / "libero" / "after_task_by_name.jsonl")} <= {"filename", "both"}
     (pair,) = [p for p in pairs(records.read(tmp_path / "libero" / "before_task.jsonl"), read) if p.source == "bddl"]
     assert (pair.n, pair.first, pair.second, pair.errors) == (5, 1, 3, 1)

@@ -10,11 +10,10 @@ import numpy as np
 from jaxtyping import Float
 
 from coda_jax.runtime import InputError
-from coda_jax.scenes.libero import package, states, tasks
+from coda_jax.scenes.libero import bddl, package, states, tasks
 from coda_jax.scenes.libero.bddl import Atom, Problem
 
 STATES = 50  # that a task of these benchmarks should have
-WRITTEN = {"on": "On", "in": "In", "open": "Open", "close": "Close", "turnon": "TurnOn", "turnoff": "TurnOff", "up": "Up"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,10 +101,6 @@ class SuiteFinding:
         return sum(getattr(s, field) for s in asked), sum(s.tried for s in asked)
 
 
-def _words(text: str) -> str:
-    return " ".join(text.lower().split())
-
-
 def _anonymous(names: Sequence[str], kinds: Mapping[str, str]) -> tuple[str, ...]:
     """Names without the numbers of things, so that two of one kind are the same."""
     found = []
@@ -157,13 +152,13 @@ def lint(
         findings.append(inspect(task, physics))
         said(task.key)
     read = [(t.task, t.problem) for t in findings if t.problem is not None]
-    kinds = collections.Counter(WRITTEN[a.predicate] for _, p in read for a in p.goal)
+    kinds = collections.Counter(bddl.WRITTEN[a.predicate] for _, p in read for a in p.goal)
     same = collections.Counter(_goal(p) for _, p in read)
     seen = collections.Counter(signature(p) for _, p in read)
     worded = misled = 0
     for task, problem in read:
         source = sources.get(task.name)
-        worded += _words(task.prompt_from_name) != _words(problem.language)
+        worded += task.prompt_from_name != problem.language
         alike = source is not None and (source.objects, source.fixtures) == (problem.objects, problem.fixtures)
         misled += source is not None and alike and _goal(source) != _goal(problem)
     return SuiteFinding(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from coda_jax.evaluation.libero.records import SOURCES, Episode, of_source
 from coda_jax.evaluation.libero.totals import check_alike
 from coda_jax.evaluation.statistics import PairedDifference, mcnemar, paired_difference
 
-SETTINGS = ("step_limit", "settle_steps", "replan_steps", "seed")
+SETTINGS = ("observes", "step_limit", "settle_steps", "replan_steps", "seed")
+SAME_M = 1e-5  # of positions, and of the entries of quaternions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,15 +79,33 @@ def pairs(first: Iterable[Episode], second: Iterable[Episode]) -> list[Pair]:
     return rows
 
 
-def other_settings(first: Iterable[Episode], second: Iterable[Episode]) -> list[str]:
-    """Settings in which two runs differ, e.g. "replan_steps 5 and 10"; what the difference of their policies also stands for."""
-    ours, theirs = list(first), list(second)
+def other_settings(first: Sequence[Episode], second: Sequence[Episode]) -> list[str]:
+    """Settings in which two runs differ on the episodes that both hold, e.g. "replan_steps 5 and 10", and how many of these have their
+    fixtures elsewhere; what the difference of their policies also stands for."""
+    theirs = {e.key: e for source in SOURCES for e in of_source(second, source)}
+    ours = [e for source in SOURCES for e in of_source(first, source)]
+    matched = [(e, theirs[e.key]) for e in ours if e.key in theirs]
     found = []
     for name in SETTINGS:
-        a, b = (sorted({getattr(e, name) for e in run}) for run in (ours, theirs))
-        if a != b:
-            found.append(f"{name} {', '.join(map(str, a))} and {', '.join(map(str, b))}")
+        a, b = ({getattr(pair[i], name) for pair in matched} for i in range(2))
+        if any(getattr(e, name) != getattr(other, name) for e, other in matched):
+            found.append(f"{name} {', '.join(map(str, sorted(a)))} and {', '.join(map(str, sorted(b)))}")
+    if moved := sum(not _same_fixtures(e, other) for e, other in matched):
+        found.append(f"the places of fixtures in {moved} of {len(matched)} episodes")
     return found
+
+
+def _same_fixtures(a: Episode, b: Episode) -> bool:
+    """Whether all stand within SAME_M; a quaternion and its negative are one."""
+    if a.fixtures.keys() != b.fixtures.keys():
+        return False
+    for name, one in a.fixtures.items():
+        other = b.fixtures[name]
+        if len(one) != len(other) or not np.allclose(one[:3], other[:3], atol=SAME_M):
+            return False
+        if min(np.abs(np.subtract(one[3:], s * np.array(other[3:]))).max(initial=0.0) for s in (1, -1)) > SAME_M:
+            return False
+    return True
 
 
 def _pair(suite: str, source: str, matched: list[tuple[Episode, Episode]]) -> Pair:

@@ -22,6 +22,7 @@ SOURCES = ("bddl", "filename")  # where a prompt comes from
 MOST_BYTES = 2**30  # of a file
 _LINE_BYTES = 2**16
 _Count = Annotated[int, Field(ge=0, lt=10**9)]
+_Seed = Annotated[int, Field(ge=0, lt=2**32)]
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
 _Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _Text = Annotated[str, Field(max_length=2000)]
@@ -44,7 +45,7 @@ class Episode:
     stack: Literal["official", "native"]
     policy: _Hash
     observes: _Text
-    seed: _Count
+    seed: _Seed
     settle_steps: _Count
     replan_steps: _Count
     most_steps: _Count
@@ -58,7 +59,7 @@ class Episode:
     prompt: _Text
     prompt_source: Literal["bddl", "filename", "both"]
     step_limit: _Count
-    fixture_seed: _Count | None
+    fixture_seed: _Seed | None
     fixtures: Annotated[dict[_Name, _Numbers], Field(max_length=50)]
     steps: _Count
     decisions: _Count
@@ -123,5 +124,6 @@ def append(path: Path, episodes: Iterable[Episode]) -> None:
 
 
 def of_source(episodes: Iterable[Episode], source: str) -> list[Episode]:
-    """Episodes whose prompt came from ``source``, those of "both" among them."""
-    return [dataclasses.replace(e, prompt_source=source) for e in episodes if e.prompt_source in (source, "both")]
+    """Episodes whose prompt came from ``source``, those of "both" among them; of an episode that is there as both the later counts."""
+    chosen = (dataclasses.replace(e, prompt_source=source) for e in episodes if e.prompt_source in (source, "both"))
+    return list({e.key: e for e in chosen}.values())

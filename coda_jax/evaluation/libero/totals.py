@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from coda_jax.evaluation.libero.records import SOURCES, Episode, of_source
 from coda_jax.evaluation.statistics import Interval, wilson
+from coda_jax.scenes.libero import tasks
 
-BASES = ("libero_object", "libero_goal", "libero_spatial", "libero_10")
-KINDS = {"": "standard", "_swap": "Pos", "_task": "Task", "_object": "Object", "_lan": "Language"}  # by the suite's ending
+_CALLED = {"standard": "standard", "pos": "Pos", "task": "Task", "object": "Object", "lan": "Language"}  # as the paper calls them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,8 +33,7 @@ class Total:
 
 def kind_of(suite: str) -> str:
     """ "standard", "Pos", "Task", ...: what a suite changes; its own name where it belongs to none of the known suites."""
-    base = next((base for base in BASES if suite == base or suite.startswith(base + "_")), None)
-    return suite if base is None else KINDS.get(suite.removeprefix(base), suite)
+    return _CALLED[tasks.perturbation_of(suite)] if suite in tasks.SUITES else suite
 
 
 def task_of(episode: Episode) -> str:
@@ -60,10 +59,15 @@ def totals(episodes: Iterable[Episode], group: Callable[[Episode], str] = lambda
 
 def check_alike(episodes: Sequence[Episode]) -> None:
     """Raises ValueError where episodes differ in who acted, in which stack, or under which settings."""
-    for name in ("policy", "stack", "seed", "settle_steps", "replan_steps", "most_steps", "versions"):
-        values = {str(getattr(e, name)) for e in episodes}
-        if len(values) > 1:
-            raise ValueError(f"the records differ in {name} ({', '.join(sorted(values)[:3])}): count them apart")
+    for name in ("policy", "observes", "stack", "seed", "settle_steps", "replan_steps", "most_steps", "versions"):
+        _refuse_several(name, (str(getattr(e, name)) for e in episodes))
+    for suite in dict.fromkeys(e.suite for e in episodes):
+        _refuse_several(f"step_limit in {suite}", (str(e.step_limit) for e in episodes if e.suite == suite))
+
+
+def _refuse_several(what: str, values: Iterable[str]) -> None:
+    if len(found := sorted(set(values))) > 1:
+        raise ValueError(f"the records differ in {what} ({', '.join(found[:3])}): count them apart")
 
 
 def _total(name: str, source: str, episodes: Sequence[Episode]) -> Total:

@@ -1,6 +1,7 @@
 """LIBERO's task files (BDDL, a form of PDDL): read into plain data, and written from it.
 
-A file is one S-expression. Names and predicates count in lower case, as the official reader takes them; the language keeps its letters.
+A file is one S-expression. Everything counts in lower case, as the official reader takes it: names, predicates, and the language, which
+policies are told.
 What this reader does not know it refuses, so that nothing of a task is lost on the way; a file may be anything and is bounded in size,
 depth, words and numbers.
 """
@@ -26,10 +27,18 @@ MAX_THINGS = 64  # objects, fixtures, regions, atoms of each kind
 MOST_M = 20.0  # a range may reach this far from its workspace's middle: some files hide a thing ten metres away
 MOST_RAD = 2 * math.pi
 PREDICATES = {"on": 2, "in": 2, "open": 1, "close": 1, "turnon": 1, "turnoff": 1, "up": 1}  # with the number of their arguments
+WRITTEN = {
+    "on": "On",
+    "in": "In",
+    "open": "Open",
+    "close": "Close",
+    "turnon": "TurnOn",
+    "turnoff": "TurnOff",
+    "up": "Up",
+}  # as files have it
 
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 _NAME = re.compile(r"[a-z0-9_][a-z0-9_.\-]*")
-_WRITTEN = {"on": "On", "in": "In", "open": "Open", "close": "Close", "turnon": "TurnOn", "turnoff": "TurnOff", "up": "Up"}
 
 
 class BddlError(InputError):
@@ -58,7 +67,7 @@ class Atom:
     names: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{_WRITTEN[self.predicate]}({', '.join(self.names)})"
+        return f"{WRITTEN[self.predicate]}({', '.join(self.names)})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +80,7 @@ class Thing:
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """One task. ``goal`` is a conjunction; ``objects`` move, ``fixtures`` (the workspace among them) do not."""
+    """One task. ``goal`` is a conjunction; ``objects`` move, ``fixtures`` (the workspace among them) do not. language: the instruction."""
 
     name: str
     language: str
@@ -83,11 +92,11 @@ class Problem:
     goal: tuple[Atom, ...]
 
     def region(self, name: str) -> Region:
-        """The region of a full name. Raises KeyError."""
+        """The region of a full name. Raises BddlError where the task has none."""
         for region in self.regions:
             if region.name == name:
                 return region
-        raise KeyError(name)
+        raise BddlError(f"{name} is no region of this task: declare it in :regions, or name another place")
 
     @property
     def region_names(self) -> frozenset[str]:
@@ -249,9 +258,9 @@ def _atom(group: _Word | _Group) -> Atom:
         raise _fail(group.line, "a relation is a bracket, such as (On plate_1 main_table_plate_region)")
     predicate, names = group.head, group.items[1:]
     if predicate not in PREDICATES:
-        raise _fail(group.line, f"unknown predicate {quote(predicate)}: use one of {', '.join(_WRITTEN.values())}")
+        raise _fail(group.line, f"unknown predicate {quote(predicate)}: use one of {', '.join(WRITTEN.values())}")
     if len(names) != PREDICATES[predicate]:
-        raise _fail(group.line, f"{_WRITTEN[predicate]} takes {PREDICATES[predicate]} names, not {len(names)}")
+        raise _fail(group.line, f"{WRITTEN[predicate]} takes {PREDICATES[predicate]} names, not {len(names)}")
     return Atom(predicate, tuple(_name(n, "a thing or region") for n in names))
 
 
@@ -320,7 +329,7 @@ def parse(text: str) -> Problem:
             raise _fail(parts[section].line, f"({section} ...) takes one name")
     if _name(parts[":domain"].items[1], "the domain") != "robosuite":
         raise _fail(parts[":domain"].line, "the domain must be robosuite")
-    words = [w.text for w in parts[":language"].items[1:] if isinstance(w, _Word)]
+    words = [w.low for w in parts[":language"].items[1:] if isinstance(w, _Word)]
     language = " ".join(words)
     if len(words) < len(parts[":language"].items) - 1 or not 0 < len(language) <= MAX_LANGUAGE or not language.isprintable():
         raise _fail(parts[":language"].line, f"the language is 1 to {MAX_LANGUAGE} printable characters without brackets")
@@ -358,7 +367,7 @@ def read(path: Path) -> Problem:
 
 
 def write(problem: Problem) -> str:
-    """The text of a task file: ``parse`` gives the same problem back, and the official reader the same scene."""
+    """The text of a task file: ``parse`` gives the same problem back (in lower case), and the official reader the same scene."""
     regions = "".join(
         f"    ({r.name.removeprefix(r.target + '_')}\n        (:target {r.target})\n"
         + (f"        (:ranges ({' '.join('(' + ' '.join(map(repr, rect)) + ')' for rect in r.ranges)}))\n" if r.ranges else "")
@@ -376,7 +385,7 @@ def write(problem: Problem) -> str:
 
 
 def _written(atom: Atom) -> str:
-    return f"({_WRITTEN[atom.predicate]} {' '.join(atom.names)})"
+    return f"({WRITTEN[atom.predicate]} {' '.join(atom.names)})"
 
 
 def _written_things(things: tuple[Thing, ...]) -> str:

@@ -6,6 +6,7 @@ told by relation, target and reference: "on" a stove means its burner, "inside" 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -36,6 +37,7 @@ _ON = {"flat_stove": "_cook_region", "wine_rack": "_top_region", "wooden_cabinet
 _IN = {"basket": "_contain_region", "wooden_cabinet": "_top_region", DRAWER: "_region"}
 _OPEN = {"wooden_cabinet": "_top_region", DRAWER: "_region"}
 _BOTTOM = "_bottom_region"
+_NUMBER = re.compile(r"_\d+")  # in a thing's name, which is its category beside that
 TABLE = Workspace((0.28, 0.84), (-0.38, 0.38), 0.86, (0.12, 1.12), (-0.56, 0.56))
 
 PHRASES = {
@@ -102,11 +104,17 @@ class LiberoFamily(Family):
     # goals
 
     def expression(self, goal: Goal, assets: Mapping[str, Asset]) -> Expr:
-        return to_expression(_atom(goal, assets))
+        return to_expression(_atom(goal, category(assets[goal.reference])))
 
     def parsed(self, expr: Expr) -> Goal | None:
         atom = to_atom(expr)
-        return None if atom is None else _goal(atom)
+        goal = None if atom is None else _goal(atom)
+        if goal is None:
+            return None
+        try:  # libero_on(plate_1, wooden_cabinet_1_top_region) has the form, but a plate goes on another part of a cabinet
+            return goal if _atom(goal, _NUMBER.sub("", goal.reference)) == atom else None
+        except ValueError:
+            return None
 
     def forms(self, target: str) -> str:
         return f"libero_on({target}, y), libero_in({target}, region), libero_open(region) or libero_turned_on(y)"
@@ -274,9 +282,9 @@ class LiberoSpatial(LiberoFamily):
     }
 
 
-def _atom(goal: Goal, assets: Mapping[str, Asset]) -> Atom:
-    """The predicate of a goal. Raises ValueError where the thing has no place for the relation."""
-    kind, reference = category(assets[goal.reference]), goal.reference
+def _atom(goal: Goal, kind: str) -> Atom:
+    """The predicate of a goal whose reference is of a category. Raises ValueError where such a thing has no place for the relation."""
+    reference = goal.reference
     match goal.relation:
         case "on":
             return Atom("on", (goal.target, reference + _ON.get(kind, "")))
@@ -294,7 +302,7 @@ def _atom(goal: Goal, assets: Mapping[str, Asset]) -> Atom:
 
 
 def _goal(atom: Atom) -> Goal | None:
-    """What ``_atom`` wrote, by the names of regions alone."""
+    """What ``_atom`` wrote, by the endings of regions alone."""
     last = atom.names[-1]
     if atom.predicate in ("turnon", "turnoff"):
         return Goal("turn_on" if atom.predicate == "turnon" else "turn_off", last, last)

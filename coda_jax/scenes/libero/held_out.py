@@ -4,8 +4,9 @@ A scene is recognised by what is in it: things that stand in the same task files
 
 * goals: a relation between the same categories that a perturbed suite asks of the same things and no source task does. Where the source
   tasks of the same things differ in where something stands (the two bowls of libero_spatial), that place counts too.
-* places: the perturbed suites exchange the places of pairs. A scene is refused when everything that a perturbed task moved stands at its
-  new place, or when what its own goal is about does.
+* places: the perturbed suites exchange the places of pairs. A scene is refused when one thing that a perturbed task moved stands at its
+  new place and all others that it moved do too, or are nearer to theirs than to any place that a source task gives them; or when what the
+  perturbed task's own goal is about stands at its new place, for that goal.
 
 "At a place" is within WITHIN_M of its region, on both axes: the suite's own states scatter over 0.015 m.
 """
@@ -15,13 +16,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 
 from coda_jax.scenes.libero import tasks, things
 from coda_jax.scenes.libero.bddl import Atom, Problem
 from coda_jax.scenes.libero.goals import to_atom
+from coda_jax.scenes.libero.importing import models
 from coda_jax.scenes.libero.placing import TABLE, Contents, contents, goal_parts, starts, thing_of
-from coda_jax.scenes.libero.things import ASSET_PREFIX, DRAWER
 from coda_jax.scenes.spec import Placement, SceneSpec
 
 WITHIN_M = 0.04
@@ -39,21 +41,44 @@ class Spot:
         """Whether a thing stands there."""
         if not self.ranges:
             return place.region == self.region
+        return place.support == TABLE and any(max(gaps) <= WITHIN_M for gaps in self._gaps(root_xy))
+
+    def distance_m(self, place: Placement, root_xy: tuple[float, float]) -> float:
+        """How far beside the region a thing stands, 0 in it; infinite where one of both is on another thing and the other is not there."""
+        if not self.ranges or place.support != TABLE:
+            return 0.0 if not self.ranges and place.region == self.region else math.inf
+        return min(math.hypot(*gaps) for gaps in self._gaps(root_xy))
+
+    def _gaps(self, root_xy: tuple[float, float]) -> list[tuple[float, float]]:
+        """To each rectangle, along x and y."""
         x, y = root_xy
-        return place.support == TABLE and any(
-            x0 - WITHIN_M <= x <= x1 + WITHIN_M and y0 - WITHIN_M <= y <= y1 + WITHIN_M for x0, y0, x1, y1 in self.ranges
-        )
+        return [(max(x0 - x, x - x1, 0.0), max(y0 - y, y - y1, 0.0)) for x0, y0, x1, y1 in self.ranges]
 
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """One held-out scene. spots: all of them must hold. goal: that is asked for, None for any. kind, what: of the refusal."""
+    """One held-out scene. spots: all of them must hold. goal: that is asked for, None for any. kind, what: of the refusal.
+
+    before: where source tasks of the same things put what an exchange moved; with it one spot must hold, and of the others it is enough
+    that the thing is nearer to it than to all of these.
+    """
 
     kind: str
     what: str
     things: tuple[str, ...]
     spots: tuple[tuple[str, Spot], ...]
     goal: tuple[str, ...] | None
+    before: Mapping[str, tuple[Spot, ...]] = dataclasses.field(default_factory=dict)
+
+    def placed(self, places: Mapping[str, tuple[Placement, tuple[float, float]]]) -> bool:
+        """Whether things stand as held out; of each its placement and its root's x and y (m), by the task file's names."""
+        held = [spot.holds(*places[name]) for name, spot in self.spots]
+        if not self.before or not any(held):
+            return all(held)
+        return all(h or self._nearer(name, spot, *places[name]) for h, (name, spot) in zip(held, self.spots, strict=True))
+
+    def _nearer(self, name: str, spot: Spot, place: Placement, root_xy: tuple[float, float]) -> bool:
+        return all(spot.distance_m(place, root_xy) < old.distance_m(place, root_xy) for old in self.before[name])
 
 
 def _things(problem: Problem) -> tuple[str, ...]:
@@ -92,9 +117,14 @@ class _Source:
     target: str
 
 
+def _kind(name: str) -> str:
+    """What things of one category share of their names."""
+    return name.rstrip("0123456789")
+
+
 def _asked(source: _Source) -> frozenset[tuple[str, Spot, bool]]:
     """What tells a task from others of the same things and goal, whatever things of one category are called."""
-    return frozenset((n.rstrip("0123456789"), source.spots[n], n == source.target) for n in _varying(source.things))
+    return frozenset((_kind(n), source.spots[n], n == source.target) for n in _varying(source.things))
 
 
 def _source(problem: Problem) -> _Source:
@@ -133,7 +163,10 @@ def rules() -> tuple[Rule, ...]:
             moved = {n: s for n, s in spots_now.items() if s != source.spots.get(n)}
             own = [n for n in goal_parts(problem.goal[0], contents(problem)) if n in spots_now]
             key = (*source.key, problem.goal[0].names[0])
-            found.append(Rule("layout", f"the exchange of {' and '.join(moved)} in {task.key}", source.things, tuple(moved.items()), None))
+            alike = [s.spots for s in sources.values() if s.things == source.things]
+            before = {n: tuple({spot for s in alike for m, spot in s.items() if _kind(m) == _kind(n)}) for n in moved}
+            what = f"the exchange of {' and '.join(moved)} in {task.key}"
+            found.append(Rule("layout", what, source.things, tuple(moved.items()), None, before))
             if any(n in moved for n in own):
                 pinned = tuple((n, spots_now[n]) for n in own)
                 found.append(Rule("layout", f"{' and '.join(own)} as in {task.key}", source.things, pinned, key))
@@ -150,12 +183,12 @@ def _varying(kinds: tuple[str, ...]) -> frozenset[str]:
 @functools.cache
 def sentences() -> Mapping[str, str]:
     """Instructions that only perturbed suites say, in lower case, with the task that says it."""
-    said = {t.problem().language.lower() for f in tasks.FAMILIES for t in tasks.tasks(f)}
+    said = {t.problem().language for f in tasks.FAMILIES for t in tasks.tasks(f)}
     found: dict[str, str] = {}
     for family in tasks.FAMILIES:
         for perturbation in SUITES:
             for task in tasks.tasks(family + tasks.PERTURBATIONS[perturbation]):
-                sentence = task.problem().language.lower()
+                sentence = task.problem().language
                 if sentence not in said:
                     found.setdefault(sentence, task.key)
     return found
@@ -174,8 +207,12 @@ def held_out(spec: SceneSpec) -> tuple[str, str] | None:
         return "scene", f"layout {spec.spatial.layout!r} is an initial state of the evaluation: draw places of your own"
     if (source := sentences().get(" ".join(spec.task.instruction.lower().split()))) is not None:
         return "instruction", f"instruction {spec.task.instruction!r} is that of {source}: write it in other words"
-    kinds = tuple(sorted(o.asset.removeprefix(ASSET_PREFIX) for o in spec.attributes.objects if o.asset != ASSET_PREFIX + DRAWER))
-    atom, found = to_atom(spec.task.goal), contents(task.problem())
+    problem = task.problem()
+    atom, found = to_atom(spec.task.goal), contents(problem)
+    own = {name: model.asset for name, model in models(found).items()}
+    if {o.object: o.asset for o in spec.attributes.objects} != own:
+        return "scene", f"the scene holds other things than its task {task.key}: keep {', '.join(own)}, each with its asset"
+    kinds = _things(problem)
     roots = {p.object: _root(spec, p) for p in spec.spatial.placements}
     for rule in rules():
         if rule.things != kinds:
@@ -183,8 +220,8 @@ def held_out(spec: SceneSpec) -> tuple[str, str] | None:
         for names in _renamings(spec):
             if rule.goal is not None and (atom is None or not _asks(atom, found, rule.goal, names)):
                 continue
-            placed = ((spec.placement(names.get(n, n)), spot) for n, spot in rule.spots)
-            if all(spot.holds(place, roots[place.object]) for place, spot in placed):
+            places = {n: (spec.placement(names.get(n, n)), roots[names.get(n, n)]) for n, _ in rule.spots}
+            if rule.placed(places):
                 advice = "ask for another goal" if rule.kind == "goal" else "move one of them elsewhere"
                 return rule.kind, f"{rule.what} is held out: {advice}"
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 from jaxtyping import Float
@@ -13,7 +14,7 @@ from coda_jax.scenes.libero.bddl import Problem
 from coda_jax.scenes.libero.goals import to_expression
 from coda_jax.scenes.libero.placing import TABLE, Contents, contents, goal_parts
 from coda_jax.scenes.libero.things import DRAWER_MODEL, DRAWER_SUFFIX, FRICTION, Model
-from coda_jax.scenes.placement import gap
+from coda_jax.scenes.placement import Footprint, gap
 from coda_jax.scenes.spec import AttributeFactor, ObjectAttributes, Placement, Relation, Role, SceneSpec, SpatialFactor, TaskFactor
 
 MOST_CLEARANCE_M = 0.3
@@ -51,7 +52,7 @@ def scene(problem: Problem, family: str, layout: str, places: dict[str, Placemen
             relations=tuple(Relation(a.predicate, a.names[0], a.names[1] if len(a.names) == 2 else a.names[0]) for a in problem.init),
             roles=tuple(roles),
         ),
-        spatial=SpatialFactor(layout, tuple(dataclasses.replace(places[n], clearance_m=_clearance(n, known, places)) for n in known)),
+        spatial=SpatialFactor(layout, tuple(dataclasses.replace(places[n], clearance_m=c) for n, c in _clearances(known, places).items())),
         attributes=AttributeFactor(tuple(ObjectAttributes(n, m.asset, 1.0, m.mass_kg, FRICTION, "") for n, m in known.items())),
     )
 
@@ -60,13 +61,21 @@ def _role(name: str, found: Contents) -> str:
     return "distractor" if name in found.free else "support"
 
 
-def _clearance(name: str, known: dict[str, Model], places: dict[str, Placement]) -> float:
-    """Smallest gap to a thing beside, m; what stands on or under it does not count."""
-    if places[name].support != TABLE:
-        return 0.0
+def _clearances(known: dict[str, Model], places: dict[str, Placement]) -> dict[str, float]:
+    """Of every object the smallest gap to a thing beside, m; what stands on or under it does not count."""
     shapes = {n: placing.footprint(m, places[n]) for n, m in known.items() if places[n].support == TABLE}
-    gaps = [gap(shapes[name], shape) for n, shape in shapes.items() if n != name]
-    return round(min(max(min(gaps, default=MOST_CLEARANCE_M), 0.0), MOST_CLEARANCE_M), 6)
+    return {n: _clearance(shapes[n], [s for other, s in shapes.items() if other != n]) if n in shapes else 0.0 for n in known}
+
+
+def _clearance(own: Footprint, others: list[Footprint]) -> float:
+    """Exact gaps are asked of the nearest circles only: a gap is never smaller than that of the circles around both."""
+    apart = sorted(((math.hypot(own.x - s.x, own.y - s.y) - own.radius - s.radius, i) for i, s in enumerate(others)))
+    least = MOST_CLEARANCE_M
+    for bound, i in apart:
+        if bound >= least:
+            break
+        least = min(least, gap(own, others[i]))
+    return round(max(least, 0.0), 6)
 
 
 def task_scene(task: tasks.Task, seed: int) -> SceneSpec:

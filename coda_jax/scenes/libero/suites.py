@@ -24,6 +24,7 @@ from coda_jax.scenes.spec import SceneSpec
 PERTURBATIONS = ("standard", "pos", "task")  # of tasks.PERTURBATIONS: those that the paper evaluates on
 BY_NAME = "_by_name"
 SUITES = (*PERTURBATIONS, *(name + BY_NAME for name in PERTURBATIONS))
+SPLITS = ("validation", "test")
 DRAWS = 10  # validation scenes of each task
 
 
@@ -32,14 +33,17 @@ def seed_of(*parts: object) -> int:
     return zlib.crc32("/".join(map(str, parts)).encode())
 
 
+@functools.cache
 def frozen(family: str, suite: str, split: str) -> tuple[SceneSpec, ...]:
     """The scenes of a suite of a family, task by task in turn.
 
     Raises:
-      InputError: there is no such suite, or the package or a file of it is missing.
+      InputError: there is no such suite or split, or the package or a file of it is missing.
     """
     if suite not in SUITES:
         raise InputError(f"{family} has no suite {suite[:60]!r}: use one of {', '.join(SUITES)}")
+    if split not in SPLITS:
+        raise InputError(f"{family} has no split {split[:60]!r}: use {' or '.join(SPLITS)}")
     perturbation = suite.removesuffix(BY_NAME)
     found = _initial(family, perturbation) if split == "test" else _drawn(family, perturbation)
     return found if perturbation == suite else tuple(by_name(spec) for spec in found)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from coda_jax.runtime import InputError
 from coda_jax.scenes.libero import bddl, package
-from coda_jax.scenes.libero.bddl import Problem
+from coda_jax.scenes.libero.bddl import BddlError, Problem
 
 FAMILIES = ("libero_object", "libero_goal", "libero_spatial")  # whose scenes are co-evolved
 BENCHMARKS = (*FAMILIES, "libero_10")
@@ -42,8 +42,11 @@ class Task:
         return _SCENE.sub("", self.name).replace("_", " ")
 
     def problem(self) -> Problem:
-        """The task as its file says it. Raises BddlError."""
-        return bddl.read(self.bddl)
+        """The task as its file says it. Raises BddlError: the file is missing or damaged; says how to get it back."""
+        try:
+            return bddl.read(self.bddl)
+        except BddlError as error:
+            raise BddlError(f"{error}; to have the package's file again: {package.REINSTALL}") from error
 
 
 def family_of(suite: str) -> str:
@@ -76,7 +79,7 @@ def tasks(suite: str, found: package.Package | None = None) -> tuple[Task, ...]:
     found = found or package.find()
     names = package.task_names(found.task_map).get(suite, ())
     if len(names) != TASKS or any(not re.fullmatch(r"[A-Za-z0-9_]{1,200}", n) for n in names):
-        raise InputError(f"the package lists {len(names)} tasks of {suite}, not {TASKS}: install {package.DISTRIBUTION}=={package.VERSION}")
+        raise InputError(f"the package lists {len(names)} tasks of {suite}, not {TASKS}: install it again: {package.REINSTALL}")
     return tuple(
         Task(suite, i, n, found.bddl / suite / f"{n}.bddl", found.init / suite / f"{n}.pruned_init.npz") for i, n in enumerate(names)
     )
@@ -105,6 +108,6 @@ def state_index(key: str) -> int | None:
     _, at, number = key.partition("@")
     if not at:
         return None
-    if not re.fullmatch(r"\d{1,6}", number):
+    if not re.fullmatch(r"[0-9]{1,6}", number):
         raise InputError(f"layout {key[:120]!r}: write the number of an initial state after @")
     return int(number)

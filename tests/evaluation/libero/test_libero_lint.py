@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from coda_jax.evaluation.libero import lint
+from coda_jax.evaluation.libero import lint, starts
 from coda_jax.evaluation.libero.lint import Starts
 from coda_jax.runtime import InputError
 from coda_jax.scenes.libero import bddl, package, tasks
@@ -58,6 +58,14 @@ def test_every_fault_is_counted_in_its_column(suites):
     assert found.worded == 2 and found.twins == 1
     with pytest.raises(InputError, match=r"3 tasks cannot be scored: libero_goal/put_the_bowl_a: .*never closed"):
         lint.refuse_unscorable([found])
+
+
+def test_physics_asks_no_other_task_for_the_model_of_one_that_cannot_be_read(suites, monkeypatch):
+    monkeypatch.setattr(package, "find", lambda: suites)
+    (suites.bddl / "libero_goal_task" / f"{NAMES[0]}.bddl").write_text("(define (problem x)")
+    (suites.bddl / "libero_goal" / f"{NAMES[1]}.bddl").unlink()
+    shared = starts.shared_models(("libero_goal_task",))
+    assert shared == {f"libero_goal_task/{n}": f"libero_goal/{n}" for n in NAMES[2:]}
 
 
 def test_a_task_of_the_source_suite_under_another_name_is_counted(suites):

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from coda_jax.evaluation.libero.records import append, of_source, read
+from coda_jax.evaluation.libero.totals import totals
 from coda_jax.runtime import InputError
 from tests.evaluation.libero.made import episode, failed, lost
 
@@ -93,3 +94,16 @@ def test_a_prompt_of_both_sources_counts_for_each():
     made = [episode(), episode(prompt_source="both", init_index=1), episode(prompt_source="filename", init_index=2)]
     assert [e.init_index for e in of_source(made, "bddl")] == [0 + 17, 1]
     assert [e.init_index for e in of_source(made, "filename")] == [1, 2]
+
+
+def test_an_episode_that_was_run_for_one_source_and_then_for_both_counts_once():
+    made = [failed(), episode(prompt_source="both"), failed(init_index=3)]
+    assert [(e.init_index, e.outcome) for e in of_source(made, "bddl")] == [(17, "success"), (3, "failure")]
+    (total, _) = totals(made)
+    assert (total.source, total.k, total.n) == ("bddl", 1, 2)
+
+
+def test_every_seed_of_a_configuration_can_be_written(tmp_path):
+    made = episode(seed=2**32 - 1, fixture_seed=2**32 - 1)
+    append(tmp_path / "records.jsonl", [made])
+    assert read(tmp_path / "records.jsonl") == [made]

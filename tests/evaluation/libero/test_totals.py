@@ -52,9 +52,9 @@ def test_kinds_of_suites(suite, kind):
     assert kind_of(suite) == kind
 
 
-@pytest.mark.parametrize("name", ["policy", "seed", "replan_steps"])
+@pytest.mark.parametrize("name", ["policy", "observes", "seed", "replan_steps", "step_limit"])
 def test_what_is_not_alike_is_not_added_up(name):
-    other = {"policy": "d" * 64, "seed": 8, "replan_steps": 10}[name]
+    other = {"policy": "d" * 64, "observes": "pixels", "seed": 8, "replan_steps": 10, "step_limit": 200}[name]
     with pytest.raises(ValueError, match=f"differ in {name}"):
         totals([episode(), episode(init_index=1, **{name: other})])
 
@@ -83,6 +83,17 @@ def test_pairs_match_episodes_and_leave_errors_out():
     assert row.difference == paired_difference([0, 1, 0, -1])
     assert other_settings(first, second) == ["replan_steps 5 and 8"]
     assert other_settings(first, first) == []
+
+
+def test_only_what_differs_in_common_episodes_is_told():
+    longer = episode(suite="libero_10", name="a", step_limit=520)  # of a suite that the other run has not
+    assert other_settings([episode(), longer], [episode()]) == []
+    turned = {"wine_rack_1": (0.0, 0.1, 0.9, -1.0, 0.0, 0.0, 0.0)}
+    assert other_settings([episode()], [episode(fixtures=turned)]) == []
+    for other in ({"wine_rack_1": (0.0, 0.101, 0.9, 1.0, 0.0, 0.0, 0.0)}, {}):
+        assert other_settings([episode(), episode(init_index=3)], [episode(fixtures=other), episode(init_index=3)]) == [
+            "the places of fixtures in 1 of 2 episodes"
+        ]
 
 
 @pytest.mark.parametrize("name", ["bddl_sha256", "init_sha256", "prompt"])

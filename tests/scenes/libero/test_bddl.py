@@ -9,10 +9,10 @@ from coda_jax.scenes.libero.bddl import Atom, BddlError
 from tests.scenes.libero.texts import TASK
 
 
-def test_reads_names_in_lower_case_and_the_language_as_it_is_written():
+def test_reads_everything_in_lower_case_as_the_official_reader():
     problem = bddl.parse(TASK)
     assert problem.name == "libero_tabletop_manipulation"
-    assert problem.language == "Put the Bowl on the plate"
+    assert problem.language == "put the bowl on the plate"
     assert problem.goal == (Atom("on", ("akita_black_bowl_1", "plate_1")),)
     assert [t.name for t in problem.objects] == ["akita_black_bowl_1", "akita_black_bowl_2", "plate_1", "cookies_1"]
     assert problem.region("main_table_bowl_region").ranges == ((-0.1, -0.11, -0.08, -0.09), (-0.1, 0.19, -0.08, 0.21))

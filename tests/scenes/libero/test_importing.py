@@ -13,6 +13,7 @@ from coda_jax.programs.expressions import Expr
 from coda_jax.runtime import InputError
 from coda_jax.scenes.libero import bddl, importing, placing, states, tasks, things
 from coda_jax.scenes.libero.bddl import Atom
+from coda_jax.scenes.placement import gap
 from coda_jax.scenes.spec import from_json, to_json
 from tests.scenes.libero.texts import TASK
 
@@ -27,7 +28,7 @@ def made(seed: int = 0, text: str = TASK):
 def test_a_task_becomes_a_scene_of_three_factors():
     spec = made()
     assert spec.task.goal == Expr("libero_on", ("akita_black_bowl_1", "plate_1"))
-    assert spec.task.instruction == "Put the Bowl on the plate"
+    assert spec.task.instruction == "put the bowl on the plate"
     assert spec.with_role("target") == ("akita_black_bowl_1",) and spec.with_role("reference") == ("plate_1",)
     free = ("akita_black_bowl_1", "akita_black_bowl_2", "plate_1", "cookies_1")
     assert spec.object_ids == (*free, "flat_stove_1", "wooden_cabinet_1", "wooden_cabinet_1_middle")
@@ -51,6 +52,17 @@ def test_draws_stay_in_their_regions_apart_and_at_rest():
         assert top[2] == pytest.approx(0.005 + 0.22299 - 0.00159, abs=1e-4)
     assert seen == {True, False}  # both rectangles
     assert made(3) == made(3) != made(4)
+
+
+def test_clearance_is_the_smallest_gap_to_what_stands_beside():
+    for seed in range(5):
+        spec = made(seed)
+        known = importing.models(placing.contents(bddl.parse(TASK)))
+        shapes = {p.object: placing.footprint(known[p.object], p) for p in spec.spatial.placements if p.support == placing.TABLE}
+        for name, shape in shapes.items():
+            least = min(gap(shape, other) for n, other in shapes.items() if n != name)
+            assert spec.placement(name).clearance_m == pytest.approx(min(max(least, 0.0), importing.MOST_CLEARANCE_M), abs=1e-6)
+        assert {p.clearance_m for p in spec.spatial.placements if p.object not in shapes} == {0.0}
 
 
 def _pose(spec, name):
@@ -82,6 +94,8 @@ def test_poses_of_bodies_and_places_are_each_other_s_inverse():
         ("(On plate_1 main_table_plate_region)", "", "no initial relation says where plate_1 stands"),
         ("(On plate_1 main_table_plate_region)", "(On plate_1 plate_1)", "stand on each other"),
         ("(On plate_1 main_table_plate_region)", "(On plate_1 cookies_1) (On plate_1 main_table_plate_region)", "stands in two places"),
+        ("(On plate_1 main_table_plate_region)", "(On plate_1 main_table)", "main_table is no region of this task: declare it"),
+        ("(On flat_stove_1 main_table_stove_region)", "(On flat_stove_1 plate_1)", "plate_1 is no region of this task"),
         ("LIBERO_Tabletop", "LIBERO_Coffee", "is not simulated here"),
         ("cookies_1 - cookies", "cookies_1 - moka_pot", "no model moka_pot"),
         ("(And (On akita_black_bowl_1 plate_1))", "(And (On akita_black_bowl_1 plate_1) (On cookies_1 plate_1))", "the goal has 2 parts"),

@@ -52,7 +52,7 @@ def test_the_official_environment_stands_as_the_scene_says(key, tmp_path):
     poses, goal, language, interest = json.loads(lines[-1].removeprefix("ANSWER"))
     problem = bddl.read(path)
     assert [(g[0], tuple(g[1:])) for g in goal] == [(a.predicate, a.names) for a in problem.goal]
-    assert " ".join(language) == spec.task.instruction.lower() and interest == list(problem.of_interest)
+    assert " ".join(language) == spec.task.instruction and interest == list(problem.of_interest)
     origin = placing.contents(problem).arena.origin_m
     for place in spec.spatial.placements:
         model = importing.model_of(spec.attribute(place.object).asset)

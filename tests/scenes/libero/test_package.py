@@ -65,6 +65,8 @@ def test_names_of_suites_and_tasks():
     assert tasks.state_index("libero_goal/a@17") == 17 and tasks.state_index("libero_goal/a") is None
     with pytest.raises(InputError, match="number of an initial state"):
         tasks.state_index("libero_goal/a@x")
+    with pytest.raises(InputError, match="number of an initial state"):
+        tasks.state_index("libero_goal/a@\u0663")  # a digit, but not one that a layout is written with
 
 
 @pytest.mark.libero
