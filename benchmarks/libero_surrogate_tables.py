@@ -51,10 +51,8 @@ def _success(episodes: dict[tuple[str, str], dict[str, Any]]) -> str:
                 lines.append(line + "| | | |")
                 continue
             lost, won = sum(first[e] and not own[e] for e in both), sum(own[e] and not first[e] for e in both)
-            lines.append(
-                line
-                + f"| {sum(first[e] for e in both)}, {sum(own[e] for e in both)} of {len(both)} | {lost}, {won} | {mcnemar(lost, won):.2g} |"
-            )
+            here, there = sum(first[e] for e in both), sum(own[e] for e in both)
+            lines.append(line + f"| {here}, {there} of {len(both)} | {lost}, {won} | {mcnemar(lost, won):.2g} |")
     return "\n".join(lines)
 
 

@@ -2,10 +2,10 @@
 
 ``python -m benchmarks.libero_surrogates --states=5 --out=F [--arms=official,few,replayed,mjx] [--suites=...] [--tasks=bowl] [--worlds=10]``
 
-The planner acts closed loop in each arm, from the same initial states; ``replayed`` carries out in the surrogate, open loop, the actions that
-succeeded with the official shapes. One JSON object for each arm and task goes to ``--out``, a suite at a time; what stands there already
-is not measured again, so that a stopped run goes on. ``--speed`` measures physics steps per CPU second in place of episodes. ``--tables=F`` prints Markdown tables of such
-files. MJX compiles for half a minute to minutes for each suite.
+The planner acts closed loop in each arm, from the same initial states; ``replayed`` carries out in the surrogate, open loop, the
+actions that succeeded with the official shapes. One JSON object for each arm and task goes to ``--out``, a suite at a time; what stands
+there already is not measured again, so that a stopped run goes on. ``--speed`` measures physics steps per CPU second in place of
+episodes. ``--tables=F`` prints Markdown tables of such files. MJX compiles for half a minute to minutes for each suite.
 """
 
 from __future__ import annotations

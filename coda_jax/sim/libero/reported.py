@@ -15,14 +15,12 @@ from typing import Any, cast
 import mujoco
 import numpy as np
 
-from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.libero import importing, tasks
 from coda_jax.sim.libero import layout, models
 from coda_jax.sim.libero.layout import HAND, root_name
 from coda_jax.sim.libero.models import TaskModel
 from coda_jax.sim.libero.view import Reader
 from coda_jax.sim.libero.worlds import GRIP_SITE, Worlds
-from coda_jax.sim.observe import scene_texts
 from coda_jax.types import TOKENS, WorldView
 
 _KEPT = 32  # tasks whose models are held; one takes some 3 MB
@@ -122,7 +120,7 @@ class Reports:
             loaded = models.load(task)
             found = layout.of(loaded)
             world = _Reported(loaded)
-            words, _ = scene_texts(importing.task_scene(task, 0), Catalogue.all())
+            words = [thing.words for thing in found.things] + [""] * (TOKENS - len(found.things))
             things = importing.contents(loaded.problem)
             reader = Reader([(cast(Worlds, world), np.zeros(1, np.int64))], [found], np.ones((1, TOKENS)))
             self._kept[key] = _Kept(world, reader, frozenset(things.fixtures), frozenset(things.free), tuple(words))

@@ -37,7 +37,7 @@ class Box:
 
     def holds(self, points: Float[np.ndarray, "n 3"]) -> np.ndarray:
         """[n] bool."""
-        return (np.abs((points - self.pos) @ self.rotation) <= self.half).all(1)
+        return np.asarray((np.abs((points - self.pos) @ self.rotation) <= self.half).all(1))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -1,8 +1,8 @@
 """Worlds of LIBERO tasks on MJX: the physics of a policy step on the device, in float32; everything else as ``Worlds``.
 
-A policy step is one call: 25 physics steps of all worlds under the controller. Poses, contacts and sites are then read from native worlds of
-the same models that are put where the device was, so that views and predicates are those of every other LIBERO simulator; that costs a
-twenty-fifth of native physics, and a copy of the coordinates to the host at every policy step.
+A policy step is one call: 25 physics steps of all worlds under the controller. Poses, contacts and sites are then read from native worlds
+of the same models that are put where the device was, so that views and predicates are those of every other LIBERO simulator; that costs
+a twenty-fifth of native physics, and a copy of the coordinates to the host at every policy step.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def fields_of(model: mujoco.MjModel) -> dict[str, np.ndarray]:
 
 
 def _policy_step(own: Structure, shared: Any, fields: dict[str, Array], qpos: Array, qvel: Array, warm: Array, state: Array) -> Any:
-    """Of one world: (qpos, qvel) at the last physics step's beginning, then qpos, qvel, warm start and controller state after it, health."""
+    """Of one world: qpos and qvel at the last physics step's beginning; qpos, qvel, warm start and controller state after it; health."""
     model = shared.tree_replace(fields)
 
     def substep(carry, _):

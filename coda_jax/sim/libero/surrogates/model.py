@@ -35,7 +35,8 @@ SAME = (
     "jnt_type", "jnt_pos", "jnt_axis", "jnt_range", "jnt_limited", "jnt_stiffness", "jnt_qposadr", "jnt_solref", "jnt_solimp",
     "qpos0", "qpos_spring", "dof_damping", "dof_armature", "dof_frictionloss", "dof_solref", "dof_solimp",
     "site_pos", "site_quat", "site_size", "site_type", "site_bodyid",
-    "actuator_trnid", "actuator_gear", "actuator_ctrlrange", "actuator_ctrllimited", "actuator_forcerange", "actuator_gainprm", "actuator_biasprm",
+    "actuator_trnid", "actuator_gear", "actuator_ctrlrange", "actuator_ctrllimited", "actuator_forcerange", "actuator_gainprm",
+    "actuator_biasprm",
 )  # fmt: skip
 
 
@@ -83,6 +84,7 @@ def compiled(official: mujoco.MjModel, sensed: bool = True, numbers: Mapping[str
     model = spec.compile()
     model.opt.disableflags = official.opt.disableflags
     model.qpos_spring[:] = official.qpos_spring
+    set_pairs(model)
     for name in SAME:
         if not np.allclose(getattr(official, name), getattr(model, name), atol=1e-9, rtol=1e-9):
             raise ValueError(f"{name} of the model with few primitives differs")
@@ -218,6 +220,9 @@ def _pairs(official: mujoco.MjModel) -> list[tuple[int, int]]:
 
 
 def set_pairs(model: mujoco.MjModel) -> None:
-    """Friction of the pairs from their geoms, in place: MuJoCo takes the larger of two, and reads geoms only when it compiles."""
-    larger = np.maximum(model.geom_friction[model.pair_geom1], model.geom_friction[model.pair_geom2])
-    model.pair_friction[:] = larger[:, [0, 0, 1, 2, 2]]
+    """Contact parameters of the listed pairs, in place, from their geoms as MuJoCo takes them for pairs that are not listed: the larger
+    friction, the mean of the others where both count alike (all of LIBERO's do)."""
+    first, second = model.pair_geom1, model.pair_geom2
+    model.pair_friction[:] = np.maximum(model.geom_friction[first], model.geom_friction[second])[:, [0, 0, 1, 2, 2]]
+    model.pair_solref[:] = (model.geom_solref[first] + model.geom_solref[second]) / 2
+    model.pair_solimp[:] = (model.geom_solimp[first] + model.geom_solimp[second]) / 2

@@ -8,12 +8,12 @@ import mujoco
 import numpy as np
 
 from coda_jax.sim.libero.surrogates.cover import Box, cover, single
-from coda_jax.sim.libero.surrogates.ring import vessel
+from coda_jax.sim.libero.surrogates.vessel import vessel
 
 MOST = 9  # boxes of a body
 TOLERANCE = 0.25  # share of a body's volume that its boxes may add
 SOLID = 0.5  # a body whose one hull adds no more than this becomes it: cans, whose jaws would slip off anything less even
-BOARD_M = 0.004  # least half thickness of a fixture's lying boards: LIBERO's states begin in the air, and what falls a decimetre moves 3 mm a step
+BOARD_M = 0.004  # least half thickness of a fixture's lying boards: what falls a decimetre, as states begin, moves 3 mm a step
 
 
 def thickened(box: Box) -> Box:

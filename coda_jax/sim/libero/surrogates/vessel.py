@@ -1,7 +1,7 @@
 """Bowls in a few boxes: rings of walls and a floor, for things whose thin walls no hull of neighbours keeps open.
 
-LIBERO's round vessels are rings of thin upright boxes about a vertical axis, one above another, and boxes that lie flat inside of the lowest.
-Every ring becomes ``SECTORS`` walls of its radius, height, tilt and thickness; the floor one box, square, inside of the lowest ring.
+LIBERO's round vessels are rings of thin upright boxes about a vertical axis, one above another, and boxes that lie flat inside of the
+lowest. Every ring becomes ``SECTORS`` walls of its radius, height, tilt and thickness; the floor one square box inside of the lowest ring.
 """
 
 from __future__ import annotations
