@@ -238,7 +238,7 @@ _LIMITS = {"open": OPEN_M, "turn_on": ON_RAD, "turn_off": 0.0}  # of the joint, 
 
 @dataclasses.dataclass(frozen=True)
 class _Way:
-    """How far a drawer or knob has come. value: from 0 to 1, of which the ``best`` ("largest" or "smallest") counts. near: where it is on its
+    """How far a drawer or knob has come. value: from 0 to 1, of which the ``best`` ("largest" or "smallest") counts. near: its limit on the
     way, there: where the goal holds."""
 
     value: Expr
