@@ -61,7 +61,7 @@ def default(preset: str = "cpu") -> Config:
                 "backend": "auto",  # auto, native or mjx; auto takes native on a CPU
                 "worlds": 64,  # native: worlds stepped together
                 "mjx_impl": "jax",  # of MJX: jax, or warp, whose worlds share one pool of contacts (docs/mjx.md)
-                "mjx_worlds": 0,  # mjx: worlds over all devices; 0 for the number that this device was once found to step best
+                "mjx_worlds": 0,  # mjx: worlds over all devices; 0: as many as were once found best here, on LIBERO sim.worlds
                 "threads": 0,  # native: threads of the physics pool, 0 for one per core
             },
             "obs": "state",  # what the policy sees: state, or pixels (pictures of two cameras, the gripper and the instruction)
@@ -525,8 +525,8 @@ def _check_platform(config: Config) -> None:
     for path, only in (("robot", ROBOT), ("obs", "state"), ("scenes.own_programs", ""), ("scenes.own_assets", "")):
         if (value := dict(leaves(config))[path]) != only:
             raise InputError(f'config.{path} is "{value}"; with families of LIBERO-Pro it must be {only or "empty"}')
-    if config.sim.backend == "mjx":
-        raise InputError("config.sim.backend is mjx, which does not simulate LIBERO-Pro: set it to native or auto")
+    if config.sim.backend == "mjx" and config.sim.mjx_impl != "jax":
+        raise InputError(f'config.sim.mjx_impl is "{config.sim.mjx_impl}"; with families of LIBERO-Pro it must be jax')
 
 
 def leaves(config: Config | Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -19,7 +19,6 @@ from coda_jax.loop.rounds.rollouts import KEPT
 from coda_jax.loop.strategies import STRATEGIES
 from coda_jax.runtime import InputError
 from coda_jax.scenes.catalogue import Catalogue
-from coda_jax.sim import mjx_buckets
 
 # The start-up in seconds, from an empty compilation cache; else CPU seconds of the quickstart and of runs without rounds on two idle
 # cores of an x86 server, from their ledger.json: `python -m benchmarks.estimate --run=runs/quickstart` sets a run's own beside these.
@@ -120,7 +119,7 @@ def describe(config: settings.Config, workdir: Path) -> str:
     stages = stage_seconds(config, sum(rollouts.values()), films, requirements.products_of_a_chunk(config), cores)
     each_round = round_rollouts(config)
     most = ", with all the rollouts and updates that rounds may ask for" if config.rounds.count else ""
-    if backend == "mjx" and mjx_worlds.compiles_long(mjx_buckets.declared(bucket)):
+    if backend == "mjx" and mjx_worlds.compiles_long(parts.device_bucket(config, bucket)):
         most += ", without compiling MJX, which takes a CPU minutes"
     memory, states = requirements.memory_bytes(config), (config.checkpoint.keep + 1) * requirements.state_bytes(config)
     disk = config.demos.count * _DEMO_STEPS * requirements.ROW_BYTES + states + films * 60e3

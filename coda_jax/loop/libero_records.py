@@ -90,7 +90,7 @@ def episode(config: settings.Config, suite: str, spec: SceneSpec, done: EvalReco
     alike = files.problem.language == task.prompt_from_name
     return Episode(
         format=records.FORMAT,
-        stack="native",
+        stack="mjx" if config.sim.backend == "mjx" else "native",
         policy=policy,
         observes=config.obs,
         seed=config.seed,

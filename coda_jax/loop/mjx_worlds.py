@@ -46,7 +46,7 @@ def announce(bucket: Bucket, worlds: int) -> None:
     """Say once in a process, before its executables are compiled, that those of a large declared bucket take a CPU minutes."""
     if compiles_long(bucket):
         interject(
-            f"MJX: bucket {bucket.name} in {worlds:,} worlds; its two executables take minutes to compile on a CPU, but for those that "
+            f"MJX: bucket {bucket.name} in {worlds:,} worlds; its executables take minutes to compile on a CPU, but for those that "
             "the compilation cache holds"
         )
 

@@ -292,10 +292,15 @@ def backend(config: settings.Config, bucket: Bucket) -> str:
     return "mjx" if fast else "native"
 
 
+def device_bucket(config: settings.Config, bucket: Bucket) -> Bucket:
+    """The bucket whose executables MJX has for one of the run's platform. Raises SceneError where there is none."""
+    return bucket if settings.of_libero(config) else mjx_buckets.declared(bucket)
+
+
 def simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket, spread: bool = True) -> Simulator:
     """The backend for closed-loop rollouts of ``evaluate.executed`` steps a decision, with eyes for a policy of pictures.
 
-    spread: over all devices of MJX, else the first has all worlds.
+    spread: over all devices of MJX, else the first has all worlds; LIBERO's are on the first in any case.
 
     Raises:
       SceneError: ``sim.backend=mjx`` and the bucket has no MJX executable.
@@ -309,6 +314,12 @@ def simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket, spr
 def _backend_simulator(config: settings.Config, catalogue: Catalogue, bucket: Bucket, spread: bool) -> Simulator:
     if backend(config, bucket) == "native":
         return native_simulator(config, catalogue, bucket)
+    if settings.of_libero(config):
+        from coda_jax.sim.libero.simulator import LiberoSimulator
+
+        worlds = config.sim.mjx_worlds or config.sim.worlds
+        mjx_worlds.announce(bucket, worlds)
+        return LiberoSimulator(worlds, config.sim.threads, mjx=True)
     from coda_jax.sim.mjx import MjxSimulator
 
     mesh, chunk = mjx_worlds.devices_mesh() if spread else None, config.evaluate.executed

@@ -5,6 +5,8 @@ What compiles after this is counted: new scenes, goals and programs must add not
 
 from __future__ import annotations
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 
@@ -24,7 +26,6 @@ from coda_jax.scenes.generate import training_scene
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.bucket import Bucket
 from coda_jax.sim.demonstrate import demonstrate
-from coda_jax.sim.mjx_buckets import declared
 from coda_jax.sim.platforms import check, token_index
 from coda_jax.sim.simulator import episode_of
 from coda_jax.sim.supervision.record import goal_met
@@ -69,16 +70,21 @@ def warm_up(run: Run) -> None:
 
 
 def rehearse_rollouts(config, params, run: Run) -> None:
-    """Two decisions of the policy in every simulator of evaluation and rounds whose executables are its own, in a scene that fits all."""
+    """Two decisions of the policy in every simulator of evaluation and rounds whose executables are its own, in a scene that fits all.
+
+    On MJX each of LIBERO's families has an executable, for its scenes differ in numbers alone.
+    """
     scenes = [s for specs in evaluation.chosen_scenes(config).values() for s in specs]
     buckets = [parts.common_bucket(scenes, run.everything)]
     if config.rounds.count:
         buckets.append(parts.training_bucket(config, run.train))
     own: dict[Bucket | None, Bucket] = {}
     for bucket in buckets:  # native physics compiles nothing: one is like the other there
-        own.setdefault(declared(bucket) if parts.backend(config, bucket) == "mjx" else None, bucket)
-    for bucket in own.values():
-        _rehearse(config, params, run, bucket, scenes[0])
+        own.setdefault(parts.device_bucket(config, bucket) if parts.backend(config, bucket) == "mjx" else None, bucket)
+    apart = settings.of_libero(config) and None not in own
+    first = list({spec.task.family: spec for spec in reversed(scenes)}.values()) if apart else scenes[:1]
+    for bucket, spec in itertools.product(own.values(), first):
+        _rehearse(config, params, run, bucket, spec)
 
 
 def _rehearse(config, params, run: Run, bucket: Bucket, spec: SceneSpec) -> None:

@@ -9,6 +9,7 @@ from coda_jax import config as settings
 from coda_jax.evaluation.metrics import atomic_write
 from coda_jax.loop import estimate, requirements
 from coda_jax.loop.round_budget import WAVES, round_rollouts
+from coda_jax.scenes.libero import families
 
 # the README's quickstart on two idle cores of an x86 server: wall seconds by stage
 MEASURED = {"warm-up": 14.8, "scenes": 4.0, "demonstrations": 3.1, "clone": 44.9, "evaluate": 30.0, "3 rounds": 351.0}
@@ -147,3 +148,17 @@ def test_compiling_mjx_is_not_promised(tmp_path):
     assert "compiling MJX" not in estimate.describe(config, tmp_path)
     config.sim.backend = "mjx"
     assert "without compiling MJX, which takes a CPU minutes" in estimate.describe(config, tmp_path)
+
+
+@pytest.mark.libero
+def test_compiling_mjx_is_not_promised_on_libero_either(tmp_path):
+    config = settings.default("cpu")
+    config.family, config.evaluate.suites, config.rounds.count = "libero_goal", ("pos",), 0
+    families.add()
+    try:
+        assert "compiling MJX" not in estimate.describe(config, tmp_path)
+        config.sim.backend = "mjx"
+        text = estimate.describe(config, tmp_path)
+    finally:
+        families.remove()
+    assert "without compiling MJX, which takes a CPU minutes" in text and "(mjx)" in text

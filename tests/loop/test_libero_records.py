@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,41 @@ def test_rollouts_become_records_that_are_added_up_and_paired(tmp_path):
     fresh = load(FAMILY, "task", "validation")[:2]  # places of our own: the official runner has none to compare with
     rows = [record("task", s.scene_id, True, 40, split="validation") for s in fresh]
     assert libero_records.write(tmp_path, config, "task", "after", fresh, rows, who) is None
+
+
+@pytest.mark.libero
+def test_rollouts_among_few_primitives_are_never_added_to_others():
+    config = settings.default()
+    config.family, config.evaluate.suites = FAMILY, ("task",)
+    spec = load(FAMILY, "task", "test")[0]
+    who, done = libero_records.fingerprint(np.zeros(3)), record("task", spec.scene_id, True, 40)
+    native = libero_records.episode(config, "task", spec, done, who)
+    config.sim.backend = "mjx"
+    few = libero_records.episode(config, "task", spec, done, who)
+    assert (native.stack, few.stack) == ("native", "mjx")
+    with pytest.raises(ValueError, match="stack"):
+        totals([native, few])
+
+
+@pytest.mark.parametrize(
+    ("config", "said", "unsaid"),
+    [
+        ({}, ["no pictures"], ["few primitives", "two cameras"]),
+        ({"obs": "state", "sim": {"backend": "mjx"}}, ["no pictures", "few primitives"], ["two cameras"]),
+        ({"obs": "pixels", "sim": {"backend": "auto"}}, ["pictures of two cameras"], ["few primitives"]),
+        ({"obs": None, "sim": 3}, ["no pictures"], ["few primitives"]),
+    ],
+)
+def test_the_report_says_what_the_policy_saw_and_what_it_moved(tmp_path, config, said, unsaid):
+    (tmp_path / "episodes").mkdir()
+    (tmp_path / "config.json").write_text(json.dumps({"config": config}))
+    done = [record("pos", f"{i:016x}", i < 2, 40) for i in range(4)]
+    write_records(tmp_path, done)
+    write_summary(tmp_path, Summary(0, 1.0, 1, {}, [0], 1, tally(done, "test"), rounds=0))
+    page = write_report(tmp_path).read_text("utf-8")
+    note = page[page.index("This policy sees") :]
+    note = note[: note.index("</p>")]
+    assert all(words in note for words in said) and not any(words in note for words in unsaid)
 
 
 def test_the_report_has_both_wordings_beside_the_papers_table(tmp_path):

@@ -109,7 +109,10 @@ def test_what_may_be_trained_on_elsewhere_the_family_says(elsewhere):
         ({"evaluate.suites": "standard"}, "config.evaluate.suites names standard, which config.family=pick_place has not"),
         ({"family": "libero_goal,pick_place", "evaluate.suites": "pos"}, "pick_place is simulated on another platform"),
         ({"family": "libero_goal", "evaluate.suites": "pos", "obs": "pixels", "rounds.count": "0"}, 'config.obs is "pixels"'),
-        ({"family": "libero_goal", "evaluate.suites": "pos", "sim.backend": "mjx"}, "config.sim.backend is mjx, which does not simulate"),
+        (
+            {"family": "libero_goal", "evaluate.suites": "pos", "sim.backend": "mjx", "sim.mjx_impl": "warp"},
+            'config.sim.mjx_impl is "warp"; with families of LIBERO-Pro it must be jax',
+        ),
         ({"family": "libero_gaol"}, 'config.family is "libero_gaol" (did you mean "libero_goal"?)'),
     ],
 )

@@ -55,6 +55,13 @@ class RunData:
             return None
         return cluster_bootstrap([sum(own) for own in scenes.values()], [len(own) for own in scenes.values()])
 
+    def setting(self, *path: str) -> Any:
+        """Of the configuration in ``config.json``, which is checked nowhere before; None where it has none of that name."""
+        found: Any = self.config.get("config")
+        for key in path:
+            found = found.get(key) if isinstance(found, dict) else None
+        return found
+
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
         """Rows of ``metrics.jsonl`` of one kind, in the order written."""
         return [r for r in self.rows if r.get("kind") == kind]

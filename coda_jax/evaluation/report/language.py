@@ -33,11 +33,7 @@ def language_model(run: RunData) -> str:
 
 
 def _setting(run: RunData, name: str) -> Any:
-    """Of ``config.json``, which is checked nowhere before."""
-    found: Any = run.config.get("config")
-    for key in ("agents", "llm", name):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found
+    return run.setting("agents", "llm", name)
 
 
 def _note(run: RunData) -> str:

@@ -12,6 +12,8 @@ _CALLED = {"standard": "standard LIBERO", "pos": "Pos: exchanged places", "task"
 _PROMPTS = {"": "task file", BY_NAME: "file name"}
 SEES = {"state": "states of the simulator (positions, sizes and names of all things), no pictures", "pixels": "pictures of two cameras"}
 
+FEW = " It was rolled out among few primitives in place of the official shapes (sim.backend=mjx), which changes what succeeds."
+
 
 def libero(run: RunData) -> str:
     """A row for each perturbation and source of prompts, over all families of the run; "" where none of the suites was evaluated."""
@@ -26,12 +28,13 @@ def libero(run: RunData) -> str:
     if not rows:
         return ""
     header = ["suite", "prompts from", "before", "after", "paper, before", "paper, 5 rounds", "paper, 15 rounds"]
-    sees = SEES.get(str(run.config.get("obs", "state")), "")
+    sees = SEES.get(str(run.setting("obs")), SEES["state"])
     note = (
         f"This policy sees {sees}; the paper's ({LIBERO_PRO_POLICY}) sees pictures and was trained on other data: the figures stand beside "
         "each other and are not the same experiment. Intervals are Wilson's, 95 %. Prompts from the file's name are what runners show that "
         "do not read the task file: in suites with other tasks they name the task that was there before."
     )
+    note += FEW if run.setting("sim", "backend") == "mjx" else ""
     return markup.section("LIBERO-Pro", note, markup.table(header, rows, 2))
 
 
