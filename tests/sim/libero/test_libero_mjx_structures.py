@@ -11,11 +11,11 @@ from mujoco import mjx
 
 from coda_jax.scenes.libero import families, importing, tasks
 from coda_jax.sim.libero import models, scene_model
-from coda_jax.sim.libero.surrogates.model import surrogate
 from coda_jax.sim.libero.surrogates.mjx_worlds import FIELDS, signature
+from coda_jax.sim.libero.surrogates.model import surrogate
 
 pytestmark = pytest.mark.libero
-# Sites are read from the native worlds, but for the hand's, which no scene changes; the others only choose a shorter way to the same numbers.
+# Sites are read from the native worlds, but for the hand's, which no scene changes; the others only choose a shorter way to the same.
 UNREAD = {"site_pos", "site_size", "geom_sameframe"}
 
 
