@@ -31,7 +31,7 @@ def damaged(tmp_path, monkeypatch):
     ("suite", "kind", "content", "said"),
     [
         (FAMILY, "init", None, "are missing"),
-        (FAMILY + "_task", "init", b"no numbers", "install the package again"),
+        (FAMILY + "_task", "init", b"no numbers", "have the file again"),
         (FAMILY + "_task", "bddl", b"(define (problem", "is never closed"),
     ],
 )

@@ -16,7 +16,8 @@ from coda_jax.sim.libero.surrogates.model import surrogate
 
 pytestmark = pytest.mark.libero
 # Sites are read from the native worlds, but for the hand's, which no scene changes; the others only choose a shorter way to the same.
-UNREAD = {"site_pos", "site_size", "geom_sameframe"}
+# Contact parameters are those of the listed pairs, which are stacked.
+UNREAD = {"site_pos", "site_size", "geom_sameframe", "geom_priority", "geom_solref", "geom_solimp"}
 
 
 @pytest.fixture(autouse=True, scope="module")
