@@ -103,11 +103,10 @@ def stands_clear(spec: SceneSpec, name: str, before: SceneSpec) -> bool:
         if b.top > a.bottom + 1e-4 and b.bottom < a.top and not top.stands_on(name, other) and gap(a, b) < APART_M:
             return False
     x, y, _ = top.places[name].pos_m
-    margin, support = top.workspace.margin(x, y), top.places[name].support
+    margin, under = top.workspace.margin(x, y), top.face(name)
     if margin < min(0.0, top.workspace.margin(*was.places[name].pos_m[:2]) + EDGE_M):
         return False
-    if support in top.shapes:
-        under = top.shapes[support]
+    if under is not None:
         across = math.cos(under.yaw) * (x - under.x) + math.sin(under.yaw) * (y - under.y)
         along = -math.sin(under.yaw) * (x - under.x) + math.cos(under.yaw) * (y - under.y)
         return abs(across) < under.hx - EDGE_M and abs(along) < under.hy - EDGE_M

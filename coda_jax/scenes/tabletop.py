@@ -140,9 +140,14 @@ class Tabletop:
         asset, z = self.assets[support], self.places[support].pos_m[2]
         return z + (asset.cavity_pos_m[2] - asset.cavity_half_m[2] if asset.kind == "container" else asset.half_extent_m[2])
 
+    def face(self, name: str) -> Footprint | None:
+        """The face that an object rests on, None on the table."""
+        return families.family_of(self.spec).face(self, name) if self.places[name].support in self.assets else None
+
     def rise(self, name: str) -> float:
         """How far an object's underside is above the face it rests on, m: 0 for one that rests."""
-        return self.shapes[name].bottom - self.surface(self.places[name].support)
+        face = self.face(name)
+        return self.shapes[name].bottom - (0.0 if face is None else face.top)
 
 
 def half_turn(angle_rad: float) -> float:
@@ -213,12 +218,8 @@ def rested(spec: SceneSpec, like: SceneSpec) -> SceneSpec:
         if not ready:
             raise ValueError(f"{' and '.join(waiting[:4])} stand on each other: put one of them on the table")
         for name in ready:
-            support = top.places[name].support
-            base = 0.0
-            if support in heights:
-                asset = top.assets[support]
-                floor = asset.cavity_pos_m[2] - asset.cavity_half_m[2] if asset.kind == "container" else asset.half_extent_m[2]
-                base = heights[support] + floor
+            support, face = top.places[name].support, top.face(name)
+            base = 0.0 if face is None else heights[support] + (face.top - top.places[support].pos_m[2])
             heights[name] = base + rises.rise(name) + top.assets[name].half_extent_m[2]
         waiting = [n for n in waiting if n not in heights]
     places = []

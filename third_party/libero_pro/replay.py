@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ class Replay:
             with np.load(path, allow_pickle=False) as file:
                 self.actions = {name: np.array(file[name], np.float64) for name in file.files}
             self.identity = hashlib.sha256(path.read_bytes()).hexdigest()
-        except (OSError, ValueError, EOFError) as error:
+        except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
             raise ReplayError(f"{path} is no file of actions ({error})") from None
         for name, rows in self.actions.items():
             if rows.ndim != 2 or rows.shape[1] != 7 or not len(rows) or not np.isfinite(rows).all():
@@ -57,6 +58,11 @@ def fixtures_of(path: Path) -> dict[str, dict[str, list[float]]]:
     """
     try:
         records = [json.loads(line) for line in path.read_text().splitlines()]
-        return {scene_of(r["suite"], r["name"], r["init_index"]): r["fixtures"] for r in records}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        found = {scene_of(r["suite"], r["name"], r["init_index"]): r["fixtures"] for r in records}
+        for scene, poses in found.items():
+            for name, pose in poses.items():
+                if np.shape(pose) != (7,) or not np.isfinite(np.asarray(pose, float)).all():
+                    raise ValueError(f"{name} of {scene} has no place of 7 finite numbers")
+        return found
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ReplayError(f"{path} is no file of records ({error})") from None

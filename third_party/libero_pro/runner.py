@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import signal
-import socket
 import sys
 import time
 import urllib.parse
@@ -106,30 +105,12 @@ def identity_of(metadata: dict[str, Any]) -> str:
 
 
 def metadata_of(host: str, port: int) -> dict[str, Any]:
-    """What the server says of itself.
+    """What the server says of itself. Raises server.ServerError."""
+    from server import connected
 
-    Raises:
-      UsageError: nobody is there, or no policy server.
-    """
-    from openpi_client.websocket_client_policy import WebsocketClientPolicy
-
-    bare = host.split("//")[1]
-    try:
-        socket.create_connection((bare, port), timeout=10).close()
-    except OSError as error:
-        raise UsageError(
-            f"no policy server answers at {host}:{port} ({error}): start one, e.g. python -m coda_jax.main --mode=serve "
-            "--workdir=runs/NAME, or give its --address"
-        ) from None
-    try:
-        client = WebsocketClientPolicy(host, port)
-        metadata = client.get_server_metadata()
-        client._ws.close()
-    except Exception as error:
-        raise UsageError(f"{host}:{port} is no policy server of openpi's protocol ({type(error).__name__}: {str(error)[:200]})") from None
-    if not isinstance(metadata, dict):
-        raise UsageError(f"{host}:{port} is no policy server of openpi's protocol: its metadata is a {type(metadata).__name__}")
-    return metadata
+    client = connected(host, port)
+    client._ws.close()
+    return client.get_server_metadata()
 
 
 def check_stack(any_stack: bool) -> None:
@@ -158,10 +139,13 @@ def planned(given: argparse.Namespace) -> tuple[list, dict[tuple[str, str], Any]
     sources = tuple(dict.fromkeys(given.prompts.split(",")))
     if not sources or not set(sources) <= set(plan.SOURCES):
         raise UsageError(f"--prompts={given.prompts} must be any of: {', '.join(plan.SOURCES)}")
-    suites = tuple(dict.fromkeys(name.strip() for name in given.suites.split(",") if name.strip()))
+    suites = tuple(dict.fromkeys(name.strip().lower() for name in given.suites.split(",") if name.strip()))
     chosen = [task for suite in suites for task in tasks.suite_tasks(suite)]
-    for suite in suites:
-        plan.step_limit(suite)
+    try:
+        for suite in suites:
+            plan.step_limit(suite)
+    except ValueError as error:
+        raise UsageError(f"{error}: leave it out of --suites") from None
     if given.tasks:
         try:
             numbers = {int(number) for number in given.tasks.split(",")}
@@ -195,6 +179,8 @@ def run(given: argparse.Namespace) -> int:
         known = replay.actions
         ordered = [[e for e in one if scene_of(e.suite, e.name, e.init_index) in known] for one in ordered]
     counts = Counter(episode.suite for one in ordered for episode in one)
+    if not counts:
+        raise UsageError(f"{given.actions} has no actions for the chosen episodes: name its suites, tasks and states")
     print("episodes: " + ", ".join(f"{suite} {count}" for suite, count in counts.items()), flush=True)
     if given.dry_run:
         return DONE
@@ -285,7 +271,7 @@ def main(arguments: list[str]) -> int:
     try:
         return run(given)
     except Exception as error:
-        if type(error).__name__ not in ("UsageError", "SuiteError", "RecordsError", "ReplayError"):
+        if type(error).__name__ not in ("UsageError", "SuiteError", "RecordsError", "ReplayError", "ServerError"):
             raise
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT

@@ -14,6 +14,7 @@ from typing import Any
 from episode import Arena, GraphicsError, Policy, PolicyError, Settings, run
 from plan import Episode, Task
 from replay import Replay
+from server import ServerError, connected
 
 _Key = tuple[str, str]  # suite and name of a task
 
@@ -27,7 +28,7 @@ def work(pipe: Connection, tasks: Mapping[_Key, Task], settings: Settings, host:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     arena: Arena | None = None
     try:
-        policy = Replay(actions, settings.replan_steps) if actions is not None else _client(host, port)
+        policy: Policy = Replay(actions, settings.replan_steps) if actions is not None else connected(host, port)
         while (episode := pipe.recv()) is not None:
             task = tasks[episode.suite, episode.name]
             try:
@@ -41,7 +42,7 @@ def work(pipe: Connection, tasks: Mapping[_Key, Task], settings: Settings, host:
                 raise
             except Exception as error:  # of an environment that cannot even be made
                 pipe.send(("stop", f"{task.suite}, {task.name}: {type(error).__name__}: {error}"))
-    except (PolicyError, GraphicsError) as error:
+    except (PolicyError, GraphicsError, ServerError) as error:
         pipe.send(("stop", str(error)))
     except (OSError, EOFError) as error:
         with contextlib.suppress(OSError):
@@ -49,12 +50,6 @@ def work(pipe: Connection, tasks: Mapping[_Key, Task], settings: Settings, host:
     finally:
         if arena is not None:
             arena.close()
-
-
-def _client(host: str, port: int) -> Policy:
-    from openpi_client.websocket_client_policy import WebsocketClientPolicy
-
-    return WebsocketClientPolicy(host, port)
 
 
 class _Worker:
@@ -69,7 +64,8 @@ class _Worker:
 
     def give(self, episode: Episode) -> None:
         self.episode, self.began = episode, time.monotonic()
-        self.pipe.send(episode)
+        with contextlib.suppress(OSError):  # it died while it had nothing to do: seen when its answer is waited for
+            self.pipe.send(episode)
 
     def end(self) -> None:
         with contextlib.suppress(OSError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -22,7 +23,7 @@ class Records:
     an error of the simulator are run again; a later record of an episode replaces an earlier one for readers.
 
     Raises:
-      RecordsError: the file is damaged, or of another policy, seed, stack or other settings.
+      RecordsError: the file is damaged, of another policy, seed, stack or other settings, or another run is writing it.
     """
 
     def __init__(self, path: Path, same: dict[str, Any], retry_errors: bool = False):
@@ -30,12 +31,17 @@ class Records:
         assert self._same.keys() == set(SAME)
         self.records: list[dict[str, Any]] = []
         path.parent.mkdir(parents=True, exist_ok=True)
-        data = path.read_bytes() if path.exists() else b""
+        self._file = path.open("a+b")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RecordsError(f"another run is writing {path}: wait for it, or choose another --out") from None
+        self._file.seek(0)
+        data = self._file.read()
         whole = data[: data.rfind(b"\n") + 1]  # what a kill cut short is run again
         for number, line in enumerate(whole.split(b"\n")[:-1], 1):
             self.records.append(self._read(path, number, line))
         self.done = {key_of(r) for r in self.records if not (retry_errors and r["outcome"] == "error")}
-        self._file = path.open("ab")
         self._file.truncate(len(whole))
 
     def add(self, record: dict[str, Any]) -> None:
@@ -54,7 +60,7 @@ class Records:
         try:
             record = json.loads(line)
             key_of(record)
-            found = {name: record[name] for name in SAME}
+            found = {name: record[name] for name in (*SAME, "outcome")}
         except (ValueError, KeyError, TypeError) as error:
             raise RecordsError(f"{path}:{number} is no record ({error}); choose another --out, or remove the line") from None
         for name, wanted in self._same.items():

@@ -5,6 +5,7 @@ The defaults are those of moving one thing on or into another; a family says wha
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from coda_jax.scenes.families.staging import LIFTED_M, MOVING, Staging
 from coda_jax.scenes.families.steps import Gate, Goal, Margin, Phases, Rejected, Step, combined, success
 from coda_jax.scenes.layouts import LAYOUTS, Layout
 from coda_jax.scenes.phrases import COLOURS, PLACES, Template, noun
-from coda_jax.scenes.placement import OWN_TABLE, Workspace, closer_than, gap, grasps_among
+from coda_jax.scenes.placement import OWN_TABLE, Footprint, Workspace, closer_than, gap, grasps_among
 
 if TYPE_CHECKING:  # these modules ask families
     from coda_jax.scenes.content import Author
@@ -175,6 +176,11 @@ class Family:
                 other = (Goal(relation, now.target, name),)
                 if self.kind_of(other, assets) == kind:
                     yield other
+
+    def face(self, top: Tabletop, name: str) -> Footprint:
+        """The face that an object's support, another object, offers it; its ``top`` is the height that the object rests at."""
+        support = top.places[name].support
+        return dataclasses.replace(top.shapes[support], top=top.surface(support))
 
     def success(self, expr: Expr, goals: Sequence[Goal]) -> Expr:
         """nu of a task: its goal with everything it moves at rest and released."""

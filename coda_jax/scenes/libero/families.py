@@ -6,27 +6,30 @@ told by relation, target and reference: "on" a stove means its burner, "inside" 
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from coda_jax.programs.expressions import Expr
+from coda_jax.programs.libero import ON_RAD, OPEN_M
 from coda_jax.scenes import catalogue as common
 from coda_jax.scenes.assets import Asset
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.edits.verbs import VERBS
 from coda_jax.scenes.families import registry
+from coda_jax.scenes.families.articulated import ON_THE_WAY
 from coda_jax.scenes.families.base import Family
 from coda_jax.scenes.families.steps import Goal, Margin, Phases, Step
 from coda_jax.scenes.layouts import Layout
-from coda_jax.scenes.libero import catalogue, held_out, suites, tasks
+from coda_jax.scenes.libero import catalogue, held_out, placing, suites, tasks
 from coda_jax.scenes.libero.bddl import Atom
 from coda_jax.scenes.libero.catalogue import CATEGORY
 from coda_jax.scenes.libero.exchange import EXCHANGE
 from coda_jax.scenes.libero.goals import to_atom, to_expression
 from coda_jax.scenes.libero.staging import ANY_GOAL
 from coda_jax.scenes.libero.things import ASSET_PREFIX, ASSETS, DRAWER
-from coda_jax.scenes.placement import Workspace
+from coda_jax.scenes.placement import Footprint, Workspace
 from coda_jax.scenes.spec import SceneSpec
 
 if TYPE_CHECKING:
@@ -185,26 +188,41 @@ class LiberoFamily(Family):
     # phases
 
     def phases_of(self, goal: Goal, expr: Expr, assets: Mapping[str, Asset]) -> Phases:
-        """As those of our own tasks; the last is the goal itself. A drawer or knob has no lifting and no way: its goal is all of them."""
+        """As those of our own tasks; the last is the goal itself. A drawer or knob is on its way where its opening is ON_THE_WAY of its
+        range before the goal's."""
         if assets[goal.target].kind != "object":
-            near = Expr("at_most", (Expr("distance", ("gripper", goal.target)), NEAR_FIXTURE_M))
-            return (("approach", near), ("grasp", near), ("transport", expr), ("place", expr), ("release", expr))
+            way = _way(goal, expr, assets)
+            arrived = expr if way.value is expr else Expr("at_least" if way.best == "largest" else "at_most", (way.value, way.near))
+            return (
+                ("approach", Expr("at_most", (Expr("distance", ("gripper", goal.target)), NEAR_FIXTURE_M))),
+                ("grasp", Expr("at_least", (Expr("grasped", (goal.target,)), 1.0))),
+                ("transport", arrived),
+                ("place", expr),
+                ("release", expr),
+            )
         *others, _ = super().phases_of(goal, expr, assets)
         return (*others, ("release", expr))
 
     def margins_of(self, goal: Goal, expr: Expr, assets: Mapping[str, Asset]) -> tuple[Margin, ...]:
         if assets[goal.target].kind == "object":
             return super().margins_of(goal, expr, assets)
-        near, opening = Expr("distance", ("gripper", goal.target)), Expr("opening", (goal.target,))
+        t, way = goal.target, _way(goal, expr, assets)
         return (
-            Margin("gripper_to_target", "approach", near, "smallest", NEAR_FIXTURE_M, "m"),
-            Margin("gripper_at_target", "grasp", near, "smallest", NEAR_FIXTURE_M, "m"),
-            Margin("opening_near", "transport", opening, "largest", OPENED, "share"),
-            Margin("opening", "place", opening, "largest", OPENED, "share"),
-            Margin("opening_kept", "release", opening, "largest", OPENED, "share"),
+            Margin("gripper_to_target", "approach", Expr("distance", ("gripper", t)), "smallest", NEAR_FIXTURE_M, "m"),
+            Margin("fingers_holding", "grasp", Expr("grasped", (t,)), "largest", 1.0, "share"),
+            Margin("opening_near", "transport", way.value, way.best, way.near, "share"),
+            Margin("opening", "place", way.value, way.best, way.there, "share"),
+            Margin("opening_kept", "release", way.value, way.best, way.there, "share"),
         )
 
     # places
+
+    def face(self, top: Tabletop, name: str) -> Footprint:
+        """That of the region a placement names, as the stove's burner or the floor of a drawer; else the top of the support's box."""
+        place = top.places[name]
+        model, part = ASSETS[top.assets[place.support].asset_id], place.region.removeprefix(place.support + "_")
+        part = part if part in model.regions else ""
+        return placing.face(place.support, part, model, top.places, top.spec.attribute(place.support).scale)
 
     def holds(self, goal: Goal, target: Asset, reference: Asset) -> bool:
         return (goal.relation, f"{category(target)} {category(reference)}") in self.pairs
@@ -223,7 +241,30 @@ class LiberoFamily(Family):
 
 
 NEAR_FIXTURE_M = 0.2  # of the gripper from the middle of a drawer or stove
-OPENED = 0.875  # share of a drawer's range (0.14 of 0.16 m) at which LIBERO counts it as open
+_LIMITS = {"open": OPEN_M, "turn_on": ON_RAD, "turn_off": 0.0}  # of the joint, at which LIBERO's predicates turn
+
+
+@dataclasses.dataclass(frozen=True)
+class _Way:
+    """How far a drawer or knob has come. value: from 0 to 1, of which the ``best`` ("largest" or "smallest") counts. near: its limit on the
+    way, there: where the goal holds."""
+
+    value: Expr
+    best: str
+    near: float
+    there: float
+
+
+def _way(goal: Goal, expr: Expr, assets: Mapping[str, Asset]) -> _Way:
+    """Of the bottom drawer, which no token shows, the goal itself is measured."""
+    if goal.relation not in _LIMITS:
+        return _Way(expr, "largest", 1.0, 1.0)
+    model = ASSETS[assets[goal.target].asset_id]
+    ends = model.joints[model.joint]
+    there = round((_LIMITS[goal.relation] - ends.closed) / (ends.opened - ends.closed), 3)
+    best, ahead = ("smallest", ON_THE_WAY) if goal.relation == "turn_off" else ("largest", -ON_THE_WAY)
+    return _Way(Expr("opening", (goal.target,)), best, round(there + ahead, 3), there)
+
 
 _MOVED = ("akita_black_bowl", "cream_cheese", "wine_bottle", "plate")
 _PACKED = (

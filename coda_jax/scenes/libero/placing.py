@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Float
@@ -201,23 +202,33 @@ def _place(
     if thing == TABLE:
         x, y = _spot(problem, region, found.arena, model.jitter_m, rng)
     else:
-        x, y = _on_thing(thing, part, found, placed)
-        box = (found.free | found.fixtures)[thing].regions.get(part)
+        model_under = (found.free | found.fixtures)[thing]
+        under = face(thing, part, model_under, placed)
+        x, y = under.x, under.y
+        box = model_under.regions.get(part)
         if box is not None and not box.joint:  # as the official sampler: over half of the region, less the radius
             half = [max(h / 2 - model.jitter_m, 0.0) for h in box.half_m[:2]]
             x, y = x + half[0] * float(rng.uniform(-1, 1)), y + half[1] * float(rng.uniform(-1, 1))
     return resting(name, model, (x, y), 0.0, region, found, placed)
 
 
-def _on_thing(thing: str, part: str, found: Contents, placed: dict[str, Placement]) -> tuple[float, float]:
-    """Middle of a thing or of a region of it, which a drawer takes along."""
-    model, place = (found.free | found.fixtures)[thing], placed[thing]
+def face(thing: str, part: str, model: Model, placed: Mapping[str, Placement], scale: float = 1.0) -> Footprint:
+    """What a thing, or a region of it, offers to stand on, the height as its ``top``; a drawer takes its regions along.
+
+    Args:
+      part: name of the region, "" for the whole thing. model, scale: of the thing.
+
+    Raises:
+      InputError: it has no such region.
+    """
+    place = placed[thing]
     if not part:
-        return place.pos_m[:2]
+        return footprint(model, place, scale)
     if part not in model.regions:
         raise InputError(f"{thing} has no region {part}: use one of {', '.join(model.regions) or 'no region, the thing itself'}")
     box = model.regions[part]
-    x, y, _ = box.pos_m
+    x, y, z = (scale * v for v in box.pos_m)
+    hx, hy, hz = (scale * v for v in box.half_m)
     if box.joint:
         joint = model.joints[box.joint]
         opening = (
@@ -225,9 +236,10 @@ def _on_thing(thing: str, part: str, found: Contents, placed: dict[str, Placemen
         )
         way = joint.closed + (opening or 0.0) * (joint.opened - joint.closed)
         x, y = x + joint.axis[0] * way, y + joint.axis[1] * way
-    root, _ = things.root_of(model, place.pos_m, place.yaw_rad)
+    root, _ = things.root_of(model, place.pos_m, place.yaw_rad, scale)
     c, s = math.cos(place.yaw_rad), math.sin(place.yaw_rad)
-    return root[0] + c * x - s * y, root[1] + s * x + c * y
+    at = root[0] + c * x - s * y, root[1] + s * x + c * y
+    return Footprint(*at, hx, hy, place.yaw_rad, root[2] + z - hz, root[2] + scale * box.surface_m)
 
 
 def resting(
@@ -237,17 +249,16 @@ def resting(
     thing, part = thing_of(region, found)
     surface = 0.0
     if thing != TABLE:
-        support, place = (found.free | found.fixtures)[thing], placed[thing]
-        root, _ = things.root_of(support, place.pos_m, place.yaw_rad)
-        surface = root[2] + support.regions[part].surface_m if part in support.regions else place.pos_m[2] + support.half_m[2]
+        support = (found.free | found.fixtures)[thing]
+        surface = face(thing, part if part in support.regions else "", support, placed).top
     x, y, _ = things.centre_of(model, (*spot, 0.0), yaw_rad)
     return Placement(name, _rounded((x, y, surface + model.half_m[2])), round(yaw_rad, 6), thing, region, 0.0)
 
 
-def footprint(model: Model, place: Placement) -> Footprint:
+def footprint(model: Model, place: Placement, scale: float = 1.0) -> Footprint:
     """The rectangle of a thing's box on the workspace."""
-    x, y, z = place.pos_m
-    return Footprint(x, y, *model.half_m[:2], place.yaw_rad, z - model.half_m[2], z + model.half_m[2])
+    (x, y, z), (hx, hy, hz) = place.pos_m, (scale * v for v in model.half_m)
+    return Footprint(x, y, hx, hy, place.yaw_rad, z - hz, z + hz)
 
 
 def _apart(found: Contents, placed: dict[str, Placement]) -> bool:

@@ -20,6 +20,7 @@ from coda_jax.sim.libero.surrogates.model import set_pairs, surrogate
 from coda_jax.types import TOKENS
 
 OPEN_FINGERS = (0.020833, -0.020833)  # m, after the official reset
+PAD = "gripper0_finger_joint1_tip"  # body of a finger's pad, both alike
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -94,7 +95,8 @@ def _make(model: mujoco.MjModel, attributes: ObjectAttributes, thing: Model) -> 
     bodies = _bodies(model, attributes.object)
     geoms = np.flatnonzero(np.isin(model.geom_bodyid, bodies))
     sites = np.flatnonzero(np.isin(model.site_bodyid, bodies))
-    model.geom_friction[geoms, 0] *= friction
+    if friction != 1.0:
+        _rub(model, geoms, friction)
     if (model.geom_type[geoms] == mujoco.mjtGeom.mjGEOM_MESH).any() and scale != 1.0:
         raise InputError(f"{attributes.object} is made of meshes, whose size is fixed: leave its scale at 1")
     for field, rows in (("geom_size", geoms), ("geom_pos", geoms), ("geom_rbound", geoms), ("geom_aabb", geoms), ("site_pos", sites)):
@@ -108,6 +110,20 @@ def _make(model: mujoco.MjModel, attributes: ObjectAttributes, thing: Model) -> 
     model.body_mass[bodies] *= mass
     model.body_inertia[bodies] *= mass * scale**2
     return True
+
+
+def _rub(model: mujoco.MjModel, geoms: np.ndarray, factor: float) -> None:
+    """Sliding friction of one thing's geoms, in place: from then on that of all their contacts.
+
+    MuJoCo takes the larger friction of two geoms (finger pads have 2.0) unless one has priority. Priority also decides how soft the contact
+    is, so the geoms get what MuJoCo mixes for them and a pad: a grasp differs in friction alone.
+    """
+    pad = model.geom_bodyid == model.body(PAD).id
+    model.geom_friction[geoms, 0] *= factor
+    model.geom_priority[geoms] = 1
+    for field in ("geom_solref", "geom_solimp"):
+        values = getattr(model, field)
+        values[geoms] = (values[geoms] + values[pad]) / 2
 
 
 def _start(spec: SceneSpec, task: TaskModel, found: Layout) -> np.ndarray:

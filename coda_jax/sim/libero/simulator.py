@@ -265,10 +265,10 @@ class LiberoSimulator:
                 first.setdefault(scene_id, int(row))
         if first:
             fresh = np.array(sorted(first.values()), np.int64)
-            self._start(batch, fresh)
-            health = np.zeros(self.worlds, np.int32)
+            health = self._start(batch, fresh)
             for _ in range(tasks.SETTLE_STEPS):
-                health[fresh] |= self._advance(fresh, np.tile(NO_COMMAND, (len(fresh), 1)))
+                sound = fresh[health[fresh] == 0]
+                health[sound] |= self._advance(sound, np.tile(NO_COMMAND, (len(sound), 1)))
             physics, view = self._physics(), self._read(np.zeros(self.worlds, np.int32))
             for scene_id, row in first.items():
                 kept = {name: values[row].copy() for name, values in physics.items()}
@@ -284,11 +284,15 @@ class LiberoSimulator:
             physics, view, _with_rows(state.stage, rows, zeros), _with_rows(state.health, rows, np.array([s[2] for s in settled]))
         )
 
-    def _start(self, batch: SceneBatch, rows: np.ndarray) -> None:
+    def _start(self, batch: SceneBatch, rows: np.ndarray) -> np.ndarray:
+        """Put ``rows`` at their scenes' starts; returns the health flags [W]."""
+        flags = np.zeros(self.worlds, np.int32)
         for group in self._groups:
             places, members = group.places(rows)
             if len(places):
-                group.worlds.place(np.stack([batch.models[r].start for r in members]), places)
+                stopped = group.worlds.place(np.stack([batch.models[r].start for r in members]), places)
+                flags[group.rows[stopped]] = HEALTH_NAN
+        return flags
 
 
 def _updated(view: WorldView, fresh: WorldView, rows: np.ndarray) -> WorldView:

@@ -74,9 +74,13 @@ class Worlds:
         """[b, 3, 3] of the grip site."""
         return self._bound["site_xmat"][:, self._site].reshape(-1, 3, 3)
 
-    def place(self, states: Float[np.ndarray, "n s"], rows: Sequence[int] | np.ndarray | None = None) -> None:
-        """Put worlds at states (rows of time, qpos, qvel), the controller as after a reset: its rotation goal is the home pose's."""
-        ids = np.arange(len(self.tasks)) if rows is None else np.asarray(rows)
+    def place(self, states: Float[np.ndarray, "n s"], rows: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Put worlds at states (rows of time, qpos, qvel), the controller as after a reset: its rotation goal is the home pose's.
+
+        Returns:
+          As ``forward``.
+        """
+        ids = self._ids(rows)
         nq = self.batch.qpos.shape[1]
         self.batch.time[ids] = states[:, 0].reshape(len(ids), *self.batch.time.shape[1:])
         self.batch.qpos[ids], self.batch.qvel[ids] = states[:, 1 : 1 + nq], states[:, 1 + nq :]
@@ -85,11 +89,16 @@ class Worlds:
         for row in ids:
             task = self.tasks[row]
             self.batch.userdata[row] = control.userdata(self._site, _at_home(task))
-        self.forward(ids)
+        return self.forward(ids)
 
-    def forward(self, rows: np.ndarray | None = None) -> None:
-        """Derived fields of the present state."""
-        self.batch.forward(rows, stage=mujoco.mjtStage.mjSTAGE_VEL)
+    def forward(self, rows: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Derived fields of the present state.
+
+        Returns:
+          The rows in which MuJoCo gave up; their derived fields mean nothing.
+        """
+        ids = self._ids(rows)
+        return np.setdiff1d(ids, self._guarded(self.batch.forward, ids, stage=_VELOCITY))
 
     def step(self, actions: Float[np.ndarray, "n 7"], rows: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """One policy step of the given worlds: 25 physics steps under the controller.
@@ -100,7 +109,7 @@ class Worlds:
         Returns:
           The rows in which MuJoCo gave up; they keep a state from before.
         """
-        ids = np.arange(len(self.tasks)) if rows is None else np.asarray(rows)
+        ids = self._ids(rows)
         users = self.batch.userdata
         users[ids, control.ACTION : control.ACTION + ARM] = actions
         first = users[ids, control.FRESH] == control.FIRST
@@ -133,6 +142,9 @@ class Worlds:
                 self._command(ids)
             ids = self._guarded(self.batch.step, ids, nstep=1)
         return ids
+
+    def _ids(self, rows: Sequence[int] | np.ndarray | None) -> np.ndarray:
+        return np.arange(len(self.tasks)) if rows is None else np.asarray(rows)
 
     @staticmethod
     def _guarded(call: Callable[..., None], ids: np.ndarray, **arguments: int) -> np.ndarray:
@@ -173,13 +185,17 @@ class Worlds:
         """Everything a later ``restore`` needs to go on bit for bit, [b, ...] each."""
         return {name: np.array(getattr(self.batch, name)).reshape(len(self.tasks), -1) for name in STATE_FIELDS}
 
-    def restore(self, state: Mapping[str, np.ndarray], rows: Sequence[int] | None = None) -> None:
-        """Put worlds at a kept state; derived fields are those of its moment."""
-        ids = np.arange(len(self.tasks)) if rows is None else np.asarray(rows)
+    def restore(self, state: Mapping[str, np.ndarray], rows: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Put worlds at a kept state; derived fields are those of its moment.
+
+        Returns:
+          As ``forward``.
+        """
+        ids = self._ids(rows)
         for name in STATE_FIELDS:
             field = getattr(self.batch, name)
             field[ids] = state[name][ids].reshape(len(ids), *field.shape[1:])
-        self.forward(ids)
+        return self.forward(ids)
 
 
 @functools.lru_cache(maxsize=256)

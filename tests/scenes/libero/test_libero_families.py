@@ -13,12 +13,15 @@ from coda_jax.scenes.edits import verbs
 from coda_jax.scenes.edits.lock import edited_factors
 from coda_jax.scenes.edits.record import EditError
 from coda_jax.scenes.edits.room import trouble
-from coda_jax.scenes.libero import bddl, held_out, importing, placing, states, tasks
+from coda_jax.scenes.fixes import aside, fixed
+from coda_jax.scenes.libero import bddl, held_out, importing, placing, states, tasks, things
 from coda_jax.scenes.libero import families as libero
 from coda_jax.scenes.libero.families import LiberoFamily
 from coda_jax.scenes.libero.goals import to_atom
 from coda_jax.scenes.measures import measure
+from coda_jax.scenes.placement import gap
 from coda_jax.scenes.spec import SceneSpec
+from coda_jax.scenes.tabletop import Tabletop, raised, rested
 from tests.scenes.libero.texts import TASK
 
 
@@ -112,6 +115,56 @@ def test_two_alike_are_told_apart_by_where_they_stand(own):
     assert family.called("akita_black_bowl_2", top) == "black bowl on the cabinet"
     assert family.called("akita_black_bowl_1", top) == "black bowl nearest the plate"
     assert family.called("plate_1", top) == "plate"
+
+
+@pytest.mark.parametrize(
+    ("relation", "target", "best", "near", "there"),
+    [
+        ("open", "wooden_cabinet_1", "largest", 0.755, 0.875),  # 0.14 of 0.16 m
+        ("open", "wooden_cabinet_1_middle", "largest", 0.755, 0.875),
+        ("turn_on", "flat_stove_1", "largest", 0.118, 0.238),  # 0.5 of 2.1 rad
+        ("turn_off", "flat_stove_1", "smallest", 0.12, 0.0),
+        ("open_bottom", "wooden_cabinet_1", "largest", 1.0, 1.0),
+    ],
+)
+def test_the_way_of_a_drawer_or_knob_is_measured_as_its_goal_asks(own, relation, target, best, near, there):
+    family, assets = families.get("libero_goal"), families.scaled_assets(own)
+    goal = families.Goal(relation, target, target)
+    expr = family.expression(goal, assets)
+    phases, margins = dict(family.phases_of(goal, expr, assets)), {m.phase: m for m in family.margins_of(goal, expr, assets)}
+    assert list(phases) == list(margins) == list(families.PHASES) and phases["place"] == phases["release"] == expr
+    assert [(margins[p].best, margins[p].threshold) for p in families.PHASES[2:]] == [(best, near), (best, there), (best, there)]
+    for phase in ("approach", "grasp", "transport"):  # the phase holds the margin's quantity against the margin's threshold
+        margin, met = margins[phase], phases[phase]
+        compared = "at_most" if margin.best == "smallest" else "at_least"
+        assert met == (expr if margin.expression == expr else Expr(compared, (margin.expression, margin.threshold)))
+    shown = Expr("opening", (target,)) if relation != "open_bottom" else expr  # the cabinet's token shows its top drawer
+    assert {margins[p].expression for p in families.PHASES[2:]} == {shown}
+
+
+RAISED_M = 0.03
+
+
+@pytest.mark.parametrize(
+    ("name", "region", "height_m"),  # of the face, above the fixture's root
+    [
+        ("cookies_1", "wooden_cabinet_1_top_region", 0.1592),
+        ("akita_black_bowl_2", "wooden_cabinet_1_top_side", 0.22299),
+        ("akita_black_bowl_2", "flat_stove_1_cook_region", 0.0221),
+    ],
+)
+def test_a_raised_thing_is_lowered_to_the_region_that_it_stands_on(name, region, height_m):
+    """Not to the top of the fixture's box: the floor of a drawer, the burner beside the knob."""
+    problem = bddl.parse(TASK.replace("(On akita_black_bowl_2 wooden_cabinet_1_top_side)", f"(On akita_black_bowl_2 {region})"))
+    spec = importing.scene(problem, "libero_goal", "libero_goal/made_up", placing.draw(problem, 2))
+    top, fixture = Tabletop(spec), things.MODELS["flat_stove" if "stove" in region else "wooden_cabinet"]
+    assert top.shapes[name].bottom == pytest.approx(height_m + fixture.root_m, abs=2e-6) and abs(top.rise(name)) < 2e-6
+    (fix,) = aside(raised(spec, name, RAISED_M), name)
+    assert isinstance(fix.value, tuple) and fix.value[2] == pytest.approx(-RAISED_M, abs=2e-6)
+    after = Tabletop(fixed(raised(spec, name, RAISED_M), fix))
+    face = after.face(name)
+    assert face is not None and abs(after.rise(name)) < 2e-6 and gap(after.shapes[name], face) < 0
+    assert rested(raised(spec, name, RAISED_M), spec).placement(name).pos_m == pytest.approx(spec.placement(name).pos_m, abs=2e-6)
 
 
 def test_they_are_forgotten_again():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import mujoco
 import numpy as np
 import pytest
@@ -169,3 +171,25 @@ def test_an_error_of_mujoco_ends_only_its_own_world(monkeypatch):
     monkeypatch.setattr(w.batch, "step", step)
     assert list(w.step(np.zeros((3, ARM)))) == [1]
     assert calls[2] == [0, 2] and len(calls) == control.SUBSTEPS
+
+
+def broken(task):
+    """The task's model with a transmission that MuJoCo does not know: it raises wherever it computes positions."""
+    model = copy.copy(task.model)
+    model.actuator_trntype[0] = 99
+    return model
+
+
+@pytest.mark.parametrize("callback", [False, pytest.param(True, marks=pytest.mark.skipif(not compiled.available(), reason="needs numba"))])
+def test_worlds_in_which_mujoco_raises_are_named_and_the_others_go_on(callback):
+    task = task_model()
+    w = Worlds([task] * 3, threads=1, callback=callback)
+    w.set_tasks([task] * 3, [task.model, broken(task), task.model])
+    states = at_home(task.model, 3)
+    assert list(w.place(states)) == list(w.restore(w.state())) == list(w.forward()) == [1]
+    assert list(w.place(states[1:2], [1])) == [1] and list(w.place(states[2:], [2])) == list(w.forward([0])) == []
+    assert list(w.step(np.zeros((3, ARM)))) == [1]
+    alone = Worlds([task] * 3, threads=1, callback=callback)
+    assert len(alone.place(states)) == len(alone.step(np.zeros((3, ARM)))) == 0
+    assert np.array_equal(w.qpos[[0, 2]], alone.qpos[[0, 2]]) and np.array_equal(w.grip_pos[[0, 2]], alone.grip_pos[[0, 2]])
+    assert np.array_equal(w.qpos[1], states[1, 1 : 1 + task.model.nq])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 
 import jax
+import mujoco
 import numpy as np
 import pytest
 
@@ -128,6 +130,7 @@ def test_size_mass_and_friction_reach_the_physics():
     geoms = plain.model.geom_bodyid == body
     assert np.allclose(changed.model.geom_size[geoms], 1.25 * plain.model.geom_size[geoms])
     assert np.allclose(changed.model.geom_friction[geoms, 0], plain.model.geom_friction[geoms, 0] / 2)
+    assert (changed.model.geom_priority[geoms] == 1).all() and not changed.model.geom_priority[~geoms].any()
     assert changed.model.body_mass[body] == pytest.approx(2 * plain.model.body_mass[body])
     assert np.allclose(changed.model.body_inertia[body], 2 * 1.25**2 * plain.model.body_inertia[body])
     others = ~geoms
@@ -143,6 +146,38 @@ def test_size_mass_and_friction_reach_the_physics():
     view = sim.reset(sim.compile([job(larger)])).view
     assert view.half_extent[0, 0] == pytest.approx(1.25 * np.array(things.MODELS["akita_black_bowl"].half_m))
     assert view.pos[0, 0, 2] == pytest.approx(view.half_extent[0, 0, 2], abs=0.003)  # it rests on the table
+
+
+def contacts(model: mujoco.MjModel, target: str, body: str) -> list[tuple[np.ndarray, np.ndarray, float, int]]:
+    """Frictions [2], softness, distance and dimension of every contact of a free thing that has been put where ``body`` is."""
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    data.joint(f"{target}_joint0").qpos[:3] = data.body(body).xpos
+    mujoco.mj_forward(model, data)
+    wanted = {model.body(f"{target}_main").id, model.body(body).id}
+    found = [c for c in data.contact if {int(model.geom_bodyid[c.geom1]), int(model.geom_bodyid[c.geom2])} == wanted]
+    return [(c.friction[:2].copy(), np.concatenate([c.solref, c.solimp]), float(c.dist), int(c.dim)) for c in found]
+
+
+@pytest.mark.parametrize("other", ["gripper0_finger_joint1_tip", "gripper0_finger_joint2_tip", "table", "plate_1_main"])
+def test_an_edited_friction_is_that_of_every_contact(other):
+    """MuJoCo takes the larger of two frictions: 2.0 of a pad, 0.6 of the table. A grasp differs in friction alone."""
+    spec, name = scene("libero_goal", 0), "cream_cheese_1"
+    plain, slippery = (scene_model.build(s).model for s in (spec, edited(spec, name, friction=0.4)))
+    before, after = (contacts(m, name, other) for m in (plain, slippery))
+    assert before and len(before) == len(after)
+    for (friction, soft, *rest), (slid, softened, *same) in zip(before, after, strict=True):
+        assert friction == pytest.approx(2.0 if "tip" in other else 0.95) and slid == pytest.approx(0.4)
+        assert rest == same and (np.array_equal(soft, softened) or "tip" not in other)
+
+
+def test_other_edits_leave_contacts_as_they_are():
+    spec, name = scene("libero_goal", 0), "akita_black_bowl_1"
+    plain = scene_model.build(spec)
+    heavier = scene_model.build(edited(spec, name, mass_kg=2 * spec.attribute(name).mass_kg)).model
+    for field in ("geom_friction", "geom_priority", "geom_solref", "geom_solimp", "geom_condim"):
+        assert np.array_equal(getattr(heavier, field), getattr(plain.task.model, field)), field
+    assert not plain.model.geom_priority.any()
 
 
 @pytest.mark.parametrize(
@@ -204,6 +239,24 @@ def test_a_state_that_diverges_is_flagged_and_frozen(mixed):
     bad, trace = sim.step_chunk(batch, dataclasses.replace(state, physics=physics), chunk)
     assert bad.health[1] & HEALTH_NAN and (bad.health[[0, 2, 3]] == 0).all()
     assert trace.executed[1] == 1 and (trace.executed[[0, 2, 3]] == 5).all()
+
+
+def test_a_start_in_which_mujoco_raises_is_flagged_and_the_others_begin():
+    sim = LiberoSimulator(2, threads=1)
+    specs = [scene("libero_goal", 3), scene("libero_goal", 3, 5)]
+    batch = sim.compile([job(s) for s in specs])
+    bad = copy.copy(batch.models[1].model)
+    bad.actuator_trntype[0] = 99  # MuJoCo raises wherever it computes positions
+    batch = dataclasses.replace(batch, models=(batch.models[0], dataclasses.replace(batch.models[1], model=bad)))
+    state = sim.reset(batch)
+    assert state.health.tolist() == [0, HEALTH_NAN]
+    assert sim.physics_steps == 25 * tasks.SETTLE_STEPS  # the flagged one is left as it is
+    assert np.array_equal(state.physics["qpos"][1, : bad.nq], batch.models[1].start[1 : 1 + bad.nq])
+    after, trace = sim.step_chunk(batch, state, np.zeros((2, 2, 7)))
+    assert trace.executed.tolist() == [2, 0] and after.health.tolist() == [0, HEALTH_NAN]
+    alone = LiberoSimulator(1, threads=1)
+    first = alone.reset(alone.compile([job(specs[0])]))
+    assert np.array_equal(first.physics["qpos"][0], state.physics["qpos"][0])
 
 
 def test_numpy_and_the_callback_agree(mixed):

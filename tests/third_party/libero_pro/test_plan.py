@@ -129,6 +129,29 @@ def test_records_of_other_settings_are_not_continued(tmp_path, name):
         Records(path, SAME | {name: "other"})
 
 
+def test_only_one_run_at_a_time_writes_a_file(tmp_path):
+    from written import Records, RecordsError
+
+    path = tmp_path / "records.jsonl"
+    first = Records(path, SAME)
+    with pytest.raises(RecordsError, match="another run is writing"):
+        Records(path, SAME)
+    first.add(RECORD)
+    first.close()
+    assert len(Records(path, SAME).done) == 1
+
+
+def test_a_record_without_an_outcome_is_none(tmp_path):
+    from written import Records, RecordsError
+
+    path = tmp_path / "records.jsonl"
+    path.write_text(json.dumps({"format": 1, **SAME, **RECORD, "outcome": None}) + "\n")
+    assert len(Records(path, SAME, retry_errors=True).done) == 1
+    path.write_text(json.dumps({"format": 1, **SAME, **{k: v for k, v in RECORD.items() if k != "outcome"}}) + "\n")
+    with pytest.raises(RecordsError, match="records.jsonl:1 is no record"):
+        Records(path, SAME, retry_errors=True)
+
+
 def test_a_file_of_something_else_is_left_alone(tmp_path):
     from written import Records, RecordsError
 
@@ -158,10 +181,15 @@ def test_recorded_actions_are_replayed_and_then_it_stands_still(tmp_path):
     np.testing.assert_array_equal(chunk(5), [[0, 0, 0, 0, 0, 0, 1]] * 5)
     save("wrong.npz", rows[:, :6])
     save("pickled.npz", np.array([object()]))
-    for name in ("wrong.npz", "pickled.npz", "absent.npz"):
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "actions.npz").read_bytes()[:-30])
+    for name in ("wrong.npz", "pickled.npz", "cut.npz", "absent.npz"):
         with pytest.raises(ReplayError, match=name):
             Replay(tmp_path / name, 5)
     (tmp_path / "records.jsonl").write_text(json.dumps(RECORD | {"fixtures": {"wine_rack_1": [0.0] * 7}}) + "\n")
     assert fixtures_of(tmp_path / "records.jsonl") == {"libero_goal/task_0@3": {"wine_rack_1": [0.0] * 7}}
     with pytest.raises(ReplayError, match="is no file of records"):
         fixtures_of(tmp_path / "wrong.npz")
+    for fixtures in ({"wine_rack_1": [0.0] * 6}, {"wine_rack_1": [float("nan")] * 7}, {"wine_rack_1": "here"}, [1]):
+        (tmp_path / "records.jsonl").write_text(json.dumps(RECORD | {"fixtures": fixtures}) + "\n")
+        with pytest.raises(ReplayError, match="is no file of records"):
+            fixtures_of(tmp_path / "records.jsonl")

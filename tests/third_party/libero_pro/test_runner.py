@@ -1,5 +1,6 @@
 """The official runner in its own environment, against servers in this process. Skipped where setup.sh has made no environment."""
 
+import json
 import os
 import signal
 import subprocess
@@ -95,6 +96,14 @@ def test_episodes_are_recorded_once_and_do_not_depend_on_who_runs_them(reference
 
 
 @pytest.mark.slow
+def test_a_server_without_room_for_every_worker_ends_the_run_and_no_episode(reference, tmp_path):
+    with PolicyServer(Scripted(), METADATA, ServeSettings("127.0.0.1", 0, 1, 16.0)) as server:
+        code, _, err = run(reference, server, tmp_path / "records.jsonl", *GOAL, "--workers=2")
+    assert code == 2 and "takes no more clients" in err and "fewer --workers" in err, err
+    assert all(json.loads(line)["outcome"] != "error" for line in (tmp_path / "records.jsonl").read_text().splitlines())
+
+
+@pytest.mark.slow
 def test_a_lost_server_a_dead_worker_and_a_signal_lose_no_record(reference, tmp_path):
     out = tmp_path / "records.jsonl"
     with served(Scripted(most=3)) as server:  # two decisions an episode
@@ -132,6 +141,10 @@ def test_what_cannot_be_run_is_said_at_once(reference, tmp_path):
         ):
             code, _, err = run(reference, server, tmp_path / "x.jsonl", *arguments)
             assert code == 2 and said in err, err
+        np.savez(tmp_path / "actions.npz", **{"libero_goal/other@0": np.zeros((3, 7))})  # pyright: ignore[reportArgumentType]
+        code, _, err = run(reference, server, tmp_path / "x.jsonl", *GOAL, f"--actions={tmp_path / 'actions.npz'}")
+        assert code == 2 and "has no actions for the chosen episodes" in err, err
+        (tmp_path / "actions.npz").unlink()
     code, _, err = run(reference, server, tmp_path / "x.jsonl", *GOAL)  # which has ended
     assert code == 2 and "no policy server answers at ws://127.0.0.1" in err and "--mode=serve" in err
     assert not list(tmp_path.iterdir())

@@ -30,7 +30,7 @@ from coda_jax.sim.mjx_model import FIELDS as SCENE_FIELDS
 from coda_jax.sim.mjx_pairs import hidden_among
 from coda_jax.types import HEALTH_NAN, HEALTH_OVERFLOW, Array
 
-FIELDS = (*SCENE_FIELDS, "pair_friction", "qpos0", "qpos_spring")
+FIELDS = (*SCENE_FIELDS, "pair_friction", "pair_solref", "pair_solimp", "qpos0", "qpos_spring")
 PAIRS, CONTACTS = 96, 96  # of a world: pairs of boxes that are tested, contacts that the solver sees
 MOST_RADIUS_M = (
     0.03  # bounding radii only choose the pairs that are tested; the true ones of boards put them before what touches (docs/mjx.md)
@@ -203,13 +203,12 @@ def _taken_over(worlds: Worlds, places: np.ndarray, found: Sequence[np.ndarray])
     rows, batch = places[sound], worlds.batch
     batch.qpos[rows], batch.qvel[rows] = before_qpos[sound], before_qvel[sound]
     batch.ctrl[rows] = 0.0
-    if len(rows):
-        worlds.forward(rows)
+    stopped = worlds.forward(rows)
     batch.qpos[rows], batch.qvel[rows] = qpos[sound], qvel[sound]
     batch.qacc_warmstart[rows] = warm[sound].reshape(len(rows), *batch.qacc_warmstart.shape[1:])
     batch.userdata[rows] = state[sound]
     batch.time[rows] += 1 / control.HZ
-    return health.astype(np.int32)
+    return health.astype(np.int32) | np.where(np.isin(places, stopped), HEALTH_NAN, 0)
 
 
 _fields_of = functools.lru_cache(maxsize=512)(fields_of)

@@ -220,9 +220,15 @@ def _pairs(official: mujoco.MjModel) -> list[tuple[int, int]]:
 
 
 def set_pairs(model: mujoco.MjModel) -> None:
-    """Contact parameters of the listed pairs, in place, from their geoms as MuJoCo takes them for pairs that are not listed: the larger
-    friction, the mean of the others where both count alike (all of LIBERO's do)."""
+    """Contact parameters of the listed pairs, in place, from their geoms as MuJoCo takes them for pairs that are not listed: those of the
+    geom with the higher priority; of equal ones the larger friction and the mean of the others, since all count alike here."""
     first, second = model.pair_geom1, model.pair_geom2
-    model.pair_friction[:] = np.maximum(model.geom_friction[first], model.geom_friction[second])[:, [0, 0, 1, 2, 2]]
-    model.pair_solref[:] = (model.geom_solref[first] + model.geom_solref[second]) / 2
-    model.pair_solimp[:] = (model.geom_solimp[first] + model.geom_solimp[second]) / 2
+    ahead = (model.geom_priority[first] - model.geom_priority[second])[:, None]
+
+    def of(values: np.ndarray, both: np.ndarray) -> np.ndarray:
+        return np.where(ahead > 0, values[first], np.where(ahead < 0, values[second], both))
+
+    rub, ref, imp = model.geom_friction, model.geom_solref, model.geom_solimp
+    model.pair_friction[:] = of(rub, np.maximum(rub[first], rub[second]))[:, [0, 0, 1, 2, 2]]
+    model.pair_solref[:] = of(ref, (ref[first] + ref[second]) / 2)
+    model.pair_solimp[:] = of(imp, (imp[first] + imp[second]) / 2)
