@@ -34,7 +34,8 @@ class Episode:
     """One episode.
 
     stack: official (the pinned reference stack), native (our simulator) or mjx (ours, with few primitives). policy: hash of what the
-    policy says of itself. observes: what it sees. seed: of fixtures' places and of the policy's noise; settle_steps, replan_steps, most_steps (0: the suite's limit): settings of
+    policy says of itself. observes: what it sees. seed: of fixtures' places and of the policy's noise; settle_steps, replan_steps,
+    most_steps (0: the suite's limit): settings of
     the run. versions: package to version. task: number in the suite, name: stem of its BDDL file. init_index, init_sha256: of the row of
     initial states. prompt_source: "both" where the two agree, one episode counts for both then. step_limit: after which it has failed.
     fixture_seed, fixtures: name to position (m) and quaternion (wxyz), world frame. steps, decisions: of the policy. solved_by_settling:
