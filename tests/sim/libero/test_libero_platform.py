@@ -151,3 +151,18 @@ def test_a_suite_without_its_initial_states_is_refused_before_any_work(config, t
     monkeypatch.setattr(package, "find", lambda: dataclasses.replace(found, init=init))
     with pytest.raises(InputError, match=f"1 tasks cannot be scored: {gone.key}.*leave their suites out"):
         own_families.add(config)
+
+
+@pytest.mark.libero
+def test_the_backend_that_is_asked_for_simulates(config, capsys):
+    bucket = parts.common_bucket([drawn("libero_goal")], TRAIN)
+    native = parts.simulator(config, TRAIN, bucket)
+    config.sim.backend = "mjx"
+    settings.validate(config)
+    few, geoms = parts.simulator(config, TRAIN, bucket), []
+    config.sim.mjx_worlds = 5
+    assert (native.worlds, few.worlds, parts.simulator(config, TRAIN, bucket).worlds) == (3, 3, 5)
+    assert "its executables take minutes to compile" in capsys.readouterr().err
+    for sim in (native, few):
+        geoms.append(sim.compile([episode_of(drawn("libero_goal"), 10, (0, 0))]).models[0].model.ngeom)
+    assert geoms[1] < 0.6 * geoms[0]
