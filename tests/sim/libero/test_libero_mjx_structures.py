@@ -30,7 +30,7 @@ def _known():
 def differing(first: mujoco.MjModel, second: mujoco.MjModel) -> set[str]:
     """Fields of mjx.Model in which two models differ, beside those that every world has of its own."""
     names = {f.name for f in dataclasses.fields(mjx.Model) if isinstance(getattr(first, f.name, None), np.ndarray)}
-    names = {n for n in names - set(FIELDS) if not n.startswith(("name", "text"))}
+    names = {n for n in names - set(FIELDS) if not n.startswith(("name", "text", "_sizes"))}  # names of things differ in length
     return {n for n in names if not np.array_equal(getattr(first, n), getattr(second, n))}
 
 

@@ -11,7 +11,7 @@ from coda_jax.sim.libero.control import ARM
 from coda_jax.types import Array
 
 
-def rotation_of(turn: Float[Array, 3]) -> Float[Array, "3 3"]:
+def rotation_of(turn: Float[Array, " 3"]) -> Float[Array, "3 3"]:
     """Rotation matrix of an axis-angle vector, rad (Rodrigues)."""
     angle = jnp.linalg.norm(turn)
     x, y, z = turn / jnp.where(angle == 0, 1.0, angle)
@@ -19,7 +19,7 @@ def rotation_of(turn: Float[Array, 3]) -> Float[Array, "3 3"]:
     return jnp.eye(3) + jnp.sin(angle) * cross + (1 - jnp.cos(angle)) * (cross @ cross)
 
 
-def with_goals(state: Float[Array, u], position: Float[Array, 3], rotation: Float[Array, "3 3"]) -> Float[Array, u]:
+def with_goals(state: Float[Array, " u"], position: Float[Array, " 3"], rotation: Float[Array, "3 3"]) -> Float[Array, " u"]:
     """The controller's state with its waiting action taken up at the measured pose."""
     action = jnp.clip(state[control.ACTION : control.ACTION + 6], -1.0, 1.0)
     turns = jnp.any(action[3:] != 0)
@@ -30,16 +30,16 @@ def with_goals(state: Float[Array, u], position: Float[Array, 3], rotation: Floa
 
 
 def torques(
-    state: Float[Array, u],
-    q: Float[Array, 7],
-    qd: Float[Array, 7],
-    position: Float[Array, 3],
+    state: Float[Array, " u"],
+    q: Float[Array, " 7"],
+    qd: Float[Array, " 7"],
+    position: Float[Array, " 3"],
     rotation: Float[Array, "3 3"],
     anchors: Float[Array, "7 3"],
     axes: Float[Array, "7 3"],
     mass: Float[Array, "7 7"],
-    bias: Float[Array, 7],
-) -> Float[Array, 7]:
+    bias: Float[Array, " 7"],
+) -> Float[Array, " 7"]:
     """Torques of the arm, N m; arguments as control.torques, the inertia in full."""
     jacobian = jnp.concatenate([jnp.cross(axes, position - anchors), axes], 1).T
     goal = state[control.GOAL_ROT : control.GOAL_ROT + 9].reshape(3, 3)
@@ -55,7 +55,7 @@ def torques(
     return jnp.clip(jacobian.T @ wrench + mass @ pull + bias, -limits, limits)
 
 
-def grip(state: Float[Array, u]) -> tuple[Float[Array, u], Float[Array, 2]]:
+def grip(state: Float[Array, " u"]) -> tuple[Float[Array, " u"], Float[Array, " 2"]]:
     """One physics step of the gripper: the state, and commands of both fingers, m."""
     moved = jnp.clip(state[control.GRIP] - control.GRIP_STEP * jnp.sign(state[control.ACTION + 6]), -1.0, 1.0)
     finger = control.FINGER_HALF_M * moved
