@@ -45,10 +45,8 @@ def test_suites_that_cannot_be_scored_are_refused_before_any_work(damaged, repos
     remote = ["--config.policy.kind=remote", "--config.remote.address=ws://127.0.0.1:9"] if mode == "evaluate" else []
     folder = tmp_path / "run"
     command = [f"--config={repository}/experiments/libero_pro.py:smoke", f"--workdir={folder}", f"--mode={mode}", *remote]
-    assert (
-        command_line.main([*command, f"--config.family={FAMILY}", "--config.evaluate.suites=standard,task_by_name"])
-        == command_line.BAD_INPUT
-    )
+    asked = [f"--config.family={FAMILY}", "--config.evaluate.suites=standard,task_by_name"]
+    assert command_line.main([*command, *asked]) == command_line.BAD_INPUT
     error = capsys.readouterr().err
     assert f"1 tasks cannot be scored: {task.key}: " in error and said in error and "leave their suites out" in error
     assert not folder.exists()

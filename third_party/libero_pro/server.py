@@ -16,7 +16,7 @@ def connected(host: str, port: int) -> Any:
     Raises:
       ServerError: nobody is there, it is no policy server, or it has no room for another client.
     """
-    from openpi_client.websocket_client_policy import WebsocketClientPolicy
+    from openpi_client.websocket_client_policy import WebsocketClientPolicy  # pyright: ignore[reportMissingImports]
 
     try:
         socket.create_connection((host.split("//")[1], port), timeout=10).close()

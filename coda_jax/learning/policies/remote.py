@@ -154,14 +154,15 @@ class RemotePolicy:
             ) from error
         try:
             greeting = connection.recv(timeout=wait)
-            if isinstance(greeting, str):
-                raise InputError(f"the policy server at {address} says: {_shortened(greeting)}")
-            return connection, unpack(greeting)
+            if isinstance(greeting, bytes):
+                return connection, unpack(greeting)
         except (*_LOST, WireError) as error:
             connection.close()
             raise InputError(
                 f"{address} is no policy server of openpi's protocol ({_reason(error)}): it must begin with its metadata"
             ) from error
+        connection.close()
+        raise InputError(f"the policy server at {address} says: {_shortened(greeting)}")
 
 
 def identity_of(metadata: Mapping[str, Any]) -> str:

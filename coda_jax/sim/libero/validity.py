@@ -16,7 +16,7 @@ import numpy as np
 from coda_jax.programs import expressions
 from coda_jax.runtime import InputError
 from coda_jax.scenes.families import family_of, read_goals
-from coda_jax.scenes.fixes import aside
+from coda_jax.scenes.fixes import Fix, aside, first_move, inward, ways
 from coda_jax.scenes.libero.importing import model_of
 from coda_jax.scenes.spec import SceneSpec
 from coda_jax.sim.checks.record import CHECKS, Failure, ValiditySettings
@@ -63,10 +63,17 @@ def _unreachable(spec: SceneSpec) -> Iterator[Failure]:
     goal, workspace = read_goals(spec)[0], family_of(spec).workspace
     for name in dict.fromkeys((goal.target, goal.reference)):
         x, y, _ = spec.placement(name).pos_m
-        if spec.placement(name).support == TABLE and not workspace.takes(x, y) and not workspace.reaches(x, y):
+        if spec.placement(name).support == TABLE and not workspace.reaches(x, y):
             over = -workspace.margin(x, y)
-            message = f"{name} stands at ({x:.2f}, {y:.2f}), {over:.3f} m out of the reach of the hand: move it nearer to the base"
-            yield Failure("reach", name, "", over, "m", message, functools.partial(aside, spec, name))
+            message = f"{name} stands at ({x:.2f}, {y:.2f}), {over:.3f} m out of the reach of the hand: move it to the middle of the table"
+            yield Failure("reach", name, "", over, "m", message, functools.partial(_into_reach, spec, name))
+
+
+def _into_reach(spec: SceneSpec, name: str) -> tuple[Fix, ...]:
+    """The shortest move found to where the hand gets there, or none."""
+    reaches = family_of(spec).workspace.reaches
+    move = first_move(spec, name, lambda after: reaches(*after.placement(name).pos_m[:2]), (*inward(spec, name), *ways()))
+    return (move,) if move else ()
 
 
 def _overlaps(scene: SceneModel, settings: ValiditySettings) -> Iterator[Failure]:

@@ -24,6 +24,12 @@ _BEFORE = 6  # moments before an event in which its maker is looked for
 _NEAR_HAND_M = 0.08
 
 
+def runs_of(skills: np.ndarray) -> list[tuple[str, int, int]]:
+    """Skill, first step and the step after the last one of every stretch of skills [t]."""
+    edges = [0, *(np.flatnonzero(skills[1:] != skills[:-1]) + 1), len(skills)]
+    return [(str(skills[a]), int(a), int(b)) for a, b in itertools.pairwise(edges)]
+
+
 class Record:
     """Measures of one trajectory of ``t`` control steps, whose moments are numbered 0..t."""
 
@@ -77,9 +83,8 @@ class Record:
         return np.arccos(np.clip(matrix[:, 2, 2], -1, 1))
 
     def runs(self) -> list[tuple[str, int, int]]:
-        """Skill, first step and the step after the last one of every stretch."""
-        edges = [0, *(np.flatnonzero(self.skills[1:] != self.skills[:-1]) + 1), self.steps]
-        return [(str(self.skills[a]), int(a), int(b)) for a, b in itertools.pairwise(edges)]
+        """As ``runs_of``."""
+        return runs_of(self.skills)
 
     def target_at(self, moment: int) -> str:
         """What is worked on: held last, or before that and while approaching the one that is held next, else the nearest target."""

@@ -14,10 +14,12 @@ from coda_jax.scenes.families.steps import Goal
 from coda_jax.scenes.libero import families, importing, tasks, things
 from coda_jax.scenes.spec import Role, SceneSpec
 from coda_jax.sim.demonstrate import NoiseSettings, demonstrate
+from coda_jax.sim.libero.inspector import LiberoInspector
 from coda_jax.sim.libero.planner.known import Known
 from coda_jax.sim.libero.planner.planner import regions_of
 from coda_jax.sim.libero.planner.steps import steps_of
 from coda_jax.sim.libero.simulator import LiberoSimulator
+from coda_jax.sim.plan import GAVE_UP
 from coda_jax.sim.planner import PlannerSettings
 from coda_jax.sim.planners import Planners
 from coda_jax.sim.simulator import episode_of
@@ -89,6 +91,34 @@ def test_noise_is_corrected_and_is_no_label():
     found = run([scene(*SKILLS["rim"], state=s) for s in range(4)], noise)
     assert sum(t.success for t in found) >= 3, [t.cause for t in found]
     assert all((t.actions != t.executed).any() for t in found)
+
+
+@pytest.fixture(scope="module")
+def hurried():
+    """A drawer, a knob and a bowl for which time runs out before the goal holds."""
+    return run([scene(*SKILLS[skill]) for skill in ("handle", "knob", "rim")], horizon=30)
+
+
+def test_what_became_of_a_drawer_or_knob_is_said_and_measured(hurried):
+    for found, target, aim in zip(hurried[:2], ("wooden_cabinet_1_middle", "flat_stove_1"), (0.975, 0.381), strict=True):
+        assert not found.success and str(found.skills[-1]) in ("approach", "grasp", "move")
+        token = found.episode.spec.object_ids.index(target)
+        low, high = found.views.articulation_range[0, token]
+        # Until when it was moved: what is left is told from the record, whatever the planner itself says.
+        skills = np.where(np.arange(len(found.skills)) < 25, "move", "failed")
+        cut = dataclasses.replace(found, skills=skills, cause=f"{GAVE_UP} 1 attempts: it does not move")
+        (said,) = LiberoInspector().inspect(cut).remarks
+        share = float(found.views.articulation[25, token] - low) / float(high - low)
+        held = bool(found.views.finger_contact[22:26, token].all(1).any())
+        assert (said.kind, said.object, said.step, said.skill) == ("joint_stuck" if held else "handle_slipped", target, 24, "move")
+        assert said.amount == pytest.approx(abs(aim - share), abs=2e-3)
+        (late,) = [r for r in LiberoInspector().inspect(found).remarks if r.kind == "late"]
+        assert late.step == len(found.skills) - 1 and "ran out of time" in late.message
+        missed = dataclasses.replace(found, skills=np.array(["grasp"] * 20 + ["approach"] * 10), cause="ran out of time in approach")
+        first = LiberoInspector().inspect(missed).remarks[0]
+        off = np.linalg.norm(found.views.ee_pos[20] - found.views.pos[20, token])
+        assert (first.kind, first.step) == ("missed", 19) and first.amount == pytest.approx(off, abs=1e-3)
+    assert LiberoInspector().inspect(hurried[2]).kinds == ("late",)  # of what is carried only how it ended
 
 
 def _moved(spec: SceneSpec, name: str, x: float, y: float, yaw: float) -> SceneSpec:

@@ -14,6 +14,7 @@ from coda_jax.programs import expressions
 from coda_jax.runtime import InputError
 from coda_jax.scenes import families as known
 from coda_jax.scenes.catalogue import Catalogue
+from coda_jax.scenes.fixes import fixed
 from coda_jax.scenes.libero import families, package, suites, tasks
 from coda_jax.scenes.suites import load
 from coda_jax.sim import platforms, recording
@@ -91,6 +92,22 @@ def test_scenes_as_they_are_drawn_are_fair_tasks_and_solved_ones_are_not(config)
     nowhere = dataclasses.replace(spec, spatial=dataclasses.replace(spec.spatial, layout="libero_goal/fly_to_the_moon"))
     found = [{f.check for f in r.failures} for r in platforms.check([solved, overlapping, nowhere], TRAIN, validity)]
     assert "success" in found[0] and found[1] == {"penetration"} and found[2] == {"compile"}
+
+
+@pytest.mark.libero
+def test_a_target_that_the_hand_does_not_reach_is_refused_and_brought_nearer(config):
+    """There is table beyond the reach, where things may stand that nobody has to reach."""
+    spec = next(s for s in (drawn("libero_goal", seed) for seed in range(10)) if s.spatial.layout.endswith("/put_the_bowl_on_the_plate"))
+    bowl, workspace = spec.placement("akita_black_bowl_1"), known.family_of(spec).workspace
+    far = moved(spec, dataclasses.replace(bowl, pos_m=(0.95, 0.0, bowl.pos_m[2])))
+    assert workspace.takes(0.95, 0.0) and workspace.margin(0.95, 0.0) == pytest.approx(-0.11)
+    (report,) = platforms.check([far], TRAIN, parts.validity_of(config))
+    (failure,) = report.failures
+    assert (failure.check, failure.object) == ("reach", bowl.object) and failure.amount == pytest.approx(0.11)
+    (fix,) = failure.fixes
+    assert workspace.reaches(*fixed(far, fix).placement(bowl.object).pos_m[:2])
+    (report,) = platforms.check([fixed(far, fix)], TRAIN, parts.validity_of(config))
+    assert report.failures == ()
 
 
 @pytest.mark.libero
