@@ -62,6 +62,8 @@ def hidden(bucket: Bucket, pos: Array, mat: Array, size: Array, radius: Array) -
 
 def hidden_among(pairs: np.ndarray, tested: int, pos: Array, mat: Array, half: Array, radius: Array) -> Array:
     """The same of ``pairs`` [p, 2], of which the nearest ``tested`` are; half: [g, 3] of the boxes around the geoms."""
+    if len(pairs) <= tested:  # none is left out
+        return jnp.bool_(False)
     a, b = pairs.T
     gap = jnp.linalg.norm(pos[b] - pos[a], axis=1) - (radius[a] + radius[b])
     seen = jnp.zeros(len(pairs), bool).at[jax.lax.top_k(-gap, tested)[1]].set(True)

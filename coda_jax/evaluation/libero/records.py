@@ -35,9 +35,9 @@ class Episode:
 
     stack: official (the pinned reference stack), native (our simulator) or mjx (ours, with few primitives). policy: hash of what the
     policy says of itself. observes: what it sees. seed: of fixtures' places and of the policy's noise; settle_steps, replan_steps,
-    most_steps (0: the suite's limit): settings of
-    the run. versions: package to version. task: number in the suite, name: stem of its BDDL file. init_index, init_sha256: of the row of
-    initial states. prompt_source: "both" where the two agree, one episode counts for both then. step_limit: after which it has failed.
+    most_steps (0: the suite's limit): settings of the run. versions: package to version. task: number in the suite, name: stem of its
+    BDDL file. init_index, init_sha256: of the row of initial states. prompt_source: "both" where the two agree, one episode counts for
+    both then. step_limit: after which it has failed.
     fixture_seed, fixtures: name to position (m) and quaternion (wxyz), world frame. steps, decisions: of the policy. solved_by_settling:
     the goal held during the no-ops. error: what was wrong with the simulation where outcome is "error". final_qpos: at the end.
     """
