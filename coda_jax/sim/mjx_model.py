@@ -8,7 +8,9 @@ scene leaves empty are shrunk and kept where they touch nothing; the joint that 
 from __future__ import annotations
 
 import functools
+import operator
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import mujoco
@@ -109,6 +111,14 @@ def compiled(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket, robot: Robot
     return scene
 
 
+def fields_of(model: mujoco.MjModel, names: Sequence[str], most_radius: float) -> dict[str, np.ndarray]:
+    """Fields of a model as MJX holds them, float32; ``names`` has FIELDS at least. most_radius: at which bounding radii are cut, m."""
+    fields = {name: np.array(operator.attrgetter(name)(model), np.float32) for name in names}
+    fields["geom_aabb"] = fields["geom_aabb"].reshape(-1, 6)
+    fields["geom_rbound"] = np.minimum(fields["geom_rbound"], most_radius)
+    return fields
+
+
 def scene_fields(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket) -> tuple[CompiledScene, dict[str, np.ndarray], np.ndarray]:
     """One scene as the numbers that MJX needs.
 
@@ -119,14 +129,7 @@ def scene_fields(spec: SceneSpec, catalogue: Catalogue, bucket: Bucket) -> tuple
       SceneError: see ``compiled``.
     """
     scene = compiled(spec, catalogue, bucket)
-    fields = {}
-    for name in (*FIELDS, *(JOINT_FIELDS if bucket.articulated else ())):
-        owner = scene.model
-        for part in name.split("."):
-            owner = getattr(owner, part)
-        fields[name] = np.array(owner, np.float32)
-    fields["geom_aabb"] = fields["geom_aabb"].reshape(-1, 6)
-    fields["geom_rbound"] = np.minimum(fields["geom_rbound"], _MOST_RADIUS_M)
+    fields = fields_of(scene.model, (*FIELDS, *(JOINT_FIELDS if bucket.articulated else ())), _MOST_RADIUS_M)
     _set_empty_aside(scene.model, fields)
     qpos, first = np.array(scene.qpos, np.float32), ROBOT.coordinates
     for slot in range(bucket.free):

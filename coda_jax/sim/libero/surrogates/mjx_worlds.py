@@ -27,6 +27,7 @@ from coda_jax.sim.libero.surrogates.model import Surrogate
 from coda_jax.sim.libero.worlds import GRIP_SITE, Worlds
 from coda_jax.sim.mjx_library import forward, mjx, solver, support
 from coda_jax.sim.mjx_model import FIELDS as SCENE_FIELDS
+from coda_jax.sim.mjx_model import fields_of
 from coda_jax.sim.mjx_pairs import hidden_among
 from coda_jax.types import HEALTH_NAN, HEALTH_OVERFLOW, Array
 
@@ -72,17 +73,10 @@ def structure_of(task: TaskModel) -> Structure:
     return _made[key]
 
 
-def fields_of(model: mujoco.MjModel) -> dict[str, np.ndarray]:
+@functools.lru_cache(maxsize=512)
+def _fields_of(model: mujoco.MjModel) -> dict[str, np.ndarray]:
     """What differs between worlds, float32."""
-    found = {}
-    for name in FIELDS:
-        owner: Any = model
-        for part in name.split("."):
-            owner = getattr(owner, part)
-        found[name] = np.array(owner, np.float32)
-    found["geom_aabb"] = found["geom_aabb"].reshape(-1, 6)
-    found["geom_rbound"] = np.minimum(found["geom_rbound"], MOST_RADIUS_M)
-    return found
+    return fields_of(model, FIELDS, MOST_RADIUS_M)
 
 
 def _policy_step(own: Structure, shared: Any, fields: dict[str, Array], qpos: Array, qvel: Array, warm: Array, state: Array) -> Any:
@@ -209,6 +203,3 @@ def _taken_over(worlds: Worlds, places: np.ndarray, found: Sequence[np.ndarray])
     batch.userdata[rows] = state[sound]
     batch.time[rows] += 1 / control.HZ
     return health.astype(np.int32) | np.where(np.isin(places, stopped), HEALTH_NAN, 0)
-
-
-_fields_of = functools.lru_cache(maxsize=512)(fields_of)

@@ -75,7 +75,7 @@ def compiled(official: mujoco.MjModel, sensed: bool = True, numbers: Mapping[str
     bodies = _bodies(spec, official)
     _actuators(spec, official)
     for i, j in _pairs(official):
-        for a, b in itertools.product(_named(bodies, official, i), _named(bodies, official, j)):
+        for a, b in itertools.product(_named(bodies[i]), _named(bodies[j])):
             spec.add_pair(name=f"{a}{sensors.SEPARATOR}{b}", geomname1=a, geomname2=b)
     if sensed:
         sensors.add(spec)
@@ -206,8 +206,8 @@ def _actuators(spec: Any, official: mujoco.MjModel) -> None:
         made.gainprm, made.biasprm = official.actuator_gainprm[a], official.actuator_biasprm[a]
 
 
-def _named(bodies: list[Any], official: mujoco.MjModel, i: int) -> list[str]:
-    return [geom.name for geom in bodies[i].geoms]
+def _named(body: Any) -> list[str]:
+    return [geom.name for geom in body.geoms]
 
 
 def _pairs(official: mujoco.MjModel) -> list[tuple[int, int]]:
