@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 
 import jax
-import mujoco
 import numpy as np
 
 from coda_jax.programs import expressions
@@ -21,13 +20,11 @@ from coda_jax.sim.libero.scene_model import SceneModel
 from coda_jax.sim.libero.view import Reader
 from coda_jax.sim.libero.worlds import STATE_FIELDS, Worlds
 from coda_jax.sim.simulator import Episode, SceneBatch
-from coda_jax.types import ACTION_DIM, HEALTH_NAN, HEALTH_OVERFLOW, Array, ChunkTrace, SimState, WorldView
+from coda_jax.types import ACTION_DIM, HEALTH_NAN, Array, ChunkTrace, SimState, WorldView
 
 BUCKET = Bucket(7, 40, True)  # seven free things, forty boxes in a bowl: every scene of LIBERO counts as this one
 NO_COMMAND = np.array([0.0, 0, 0, 0, 0, 0, -1])  # what the official evaluation sends while things come to rest; it opens the gripper
 WIDTHS = {"qpos": 58, "qvel": 51, "qacc_warmstart": 51, "ctrl": 9, "time": 1, "userdata": USERDATA}  # of the largest structure
-_NAN_WARNINGS = [int(w) for w in (mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL, mujoco.mjtWarning.mjWARN_BADQACC)]
-_FULL_WARNINGS = [int(w) for w in (mujoco.mjtWarning.mjWARN_CONTACTFULL, mujoco.mjtWarning.mjWARN_CNSTRFULL)]
 
 
 def _with_rows(leaf: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -231,25 +228,14 @@ class LiberoSimulator:
         given = np.zeros((self.worlds, ACTION_DIM))
         given[ids] = actions
         self.physics_steps += len(ids) * SUBSTEPS
-        if self._device is not None:
-            placed = {g: g.places(ids) for g in self._groups}
-            work = {g.worlds: (places, given[members]) for g, (places, members) in placed.items() if len(places)}
+        placed = {group: found for group in self._groups if len((found := group.places(ids))[0])}
+        work = {group.worlds: (places, given[members]) for group, (places, members) in placed.items()}
+        if self._device is None:
+            found = {worlds: worlds.step_flags(own, places) for worlds, (places, own) in work.items()}
+        else:
             found = self._device.step(work)
-            for group, (places, members) in placed.items():
-                if len(places):
-                    flags[members] = found[group.worlds]
-            return flags[ids]
-        for group in self._groups:
-            places, members = group.places(ids)
-            if len(places) == 0:
-                continue
-            batch = group.worlds.batch
-            before = batch.warning[places].copy()
-            stopped = group.worlds.step(given[members], places)
-            flags[group.rows[stopped]] |= HEALTH_NAN
-            raised = (batch.warning[places] > before).any(-1)
-            flags[members] |= np.where(raised[:, _NAN_WARNINGS].any(1) | ~np.isfinite(batch.qpos[places]).all(1), HEALTH_NAN, 0)
-            flags[members] |= np.where(raised[:, _FULL_WARNINGS].any(1), HEALTH_OVERFLOW, 0)
+        for group, (_, members) in placed.items():
+            flags[members] = found[group.worlds]
         return flags[ids]
 
     def _read(self, control_step: np.ndarray) -> WorldView:

@@ -14,11 +14,14 @@ from jaxtyping import Float
 from coda_jax.sim.libero import compiled, control
 from coda_jax.sim.libero.control import ARM, SUBSTEPS
 from coda_jax.sim.libero.models import TaskModel
+from coda_jax.types import HEALTH_NAN, HEALTH_OVERFLOW
 
 GRIP_SITE = "gripper0_grip_site"
 STATE_FIELDS = ("qpos", "qvel", "qacc_warmstart", "ctrl", "time", "userdata")
 _READ = ("sensordata", "site_xpos", "site_xmat", "xpos", "xquat")
 _SENSORS = int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
+_NAN_WARNINGS = [int(w) for w in (mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL, mujoco.mjtWarning.mjWARN_BADQACC)]
+_FULL_WARNINGS = [int(w) for w in (mujoco.mjtWarning.mjWARN_CONTACTFULL, mujoco.mjtWarning.mjWARN_CNSTRFULL)]
 _VELOCITY = int(mujoco.mjtStage.mjSTAGE_VEL)
 
 
@@ -120,6 +123,14 @@ class Worlds:
                 group = self._advance(self._first(group) if left < SUBSTEPS else group, left - 1)
             ran.append(self._advance(group, 1))
         return np.setdiff1d(ids, np.concatenate(ran))
+
+    def step_flags(self, actions: Float[np.ndarray, "n 7"], rows: np.ndarray) -> np.ndarray:
+        """One policy step, as ``step``; health flags [n] of the given worlds."""
+        before = self.batch.warning[rows].copy()
+        stopped = np.isin(rows, self.step(actions, rows))
+        raised = (self.batch.warning[rows] > before).any(-1)
+        lost = stopped | raised[:, _NAN_WARNINGS].any(1) | ~np.isfinite(self.batch.qpos[rows]).all(1)
+        return np.where(lost, HEALTH_NAN, 0) | np.where(raised[:, _FULL_WARNINGS].any(1), HEALTH_OVERFLOW, 0)
 
     def _first(self, ids: np.ndarray) -> np.ndarray:
         """The first physics step after a reset; the rows that took it."""

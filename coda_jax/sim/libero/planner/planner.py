@@ -155,9 +155,8 @@ class LiberoPlanner(Moded):
         assert view.regions is not None
         low = np.asarray(view.regions.joint[self._rows, np.maximum(plan.joint_region, 0)], float)
         value = np.where(plan.joint_region >= 0, low, own)
-        return np.where(
-            np.isfinite(value), value, 0.0
-        )  # a refilled world still has its old plan here, whose region may move with nothing now
+        # A refilled world still has its old plan here, whose region may move with nothing now.
+        return np.where(np.isfinite(value), value, 0.0)
 
     def _grip(self, view: WorldView, ahead: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Where to hold now: grip points [b, 3], orientations [b, 3, 3], joint values [b]; of joints that are ``ahead`` of now."""

@@ -47,6 +47,16 @@ class Structure:
     boxes: np.ndarray
     site: int
 
+    @functools.cached_property
+    def program(self) -> Executable:
+        """``_policy_step`` of all worlds."""
+        one = functools.partial(_policy_step, self)
+
+        def every(shared, fields, qpos, qvel, warm, state):
+            return jax.vmap(functools.partial(one, shared))(fields, qpos, qvel, warm, state)
+
+        return Executable("libero mjx step", jax.jit(every))
+
 
 _made: dict[str, Structure] = {}
 
@@ -109,25 +119,12 @@ def _policy_step(own: Structure, shared: Any, fields: dict[str, Array], qpos: Ar
     return before_qpos[-1], before_qvel[-1], after_qpos, after_qvel, warm, state, health
 
 
-@functools.cache
-def _program(key: str) -> Executable:
-    own = _made[key]
-
-    def every(shared, fields, qpos, qvel, warm, state):
-        return jax.vmap(functools.partial(_policy_step, own, shared))(fields, qpos, qvel, warm, state)
-
-    return Executable("libero mjx step", jax.jit(every))
-
-
 class _Part:
     """The native batches of one signature, and their worlds one after another in one call with room for ``room``."""
 
     def __init__(self, batches: Sequence[Worlds], room: int):
-        key = signature(batches[0].tasks[0])
-        self.batches, self._own = batches, structure_of(batches[0].tasks[0])
-        self._run = _program(key)
+        self.batches, self._own, self._room = batches, structure_of(batches[0].tasks[0]), room
         fields = [_fields_of(m) for worlds in batches for m in worlds.models]
-        self._room = room
         fields += [fields[0]] * (room - len(fields))
         self._fields = jax.device_put(jax.tree.map(lambda *leaves: np.stack(leaves), *fields))
 
@@ -137,7 +134,7 @@ class _Part:
         for name in ("qpos", "qvel", "qacc_warmstart", "userdata"):
             rows = np.concatenate([getattr(w.batch, name).reshape(len(w.tasks), -1) for w in self.batches]).astype(np.float32)
             given.append(jnp.asarray(np.concatenate([rows, np.repeat(rows[:1], self._room - len(rows), 0)])))
-        found = self._run(self._own.device, self._fields, *given)
+        found = self._own.program(self._own.device, self._fields, *given)
         return tuple(np.asarray(leaf) for leaf in found)
 
 
@@ -173,8 +170,7 @@ class DeviceSteps:
             first = users[places, control.FRESH] == control.FIRST
             flags[worlds], later[worlds] = np.zeros(len(places), np.int32), np.flatnonzero(~first)
             if first.any():
-                stopped = worlds.step(actions[first], places[first])
-                flags[worlds][np.isin(places, stopped)] = HEALTH_NAN
+                flags[worlds][first] = worlds.step_flags(actions[first], places[first])
             rest = places[~first]
             users[rest, control.ACTION : control.ACTION + ARM] = actions[~first]
             users[rest, control.FRESH] = control.NEW
