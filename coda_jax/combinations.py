@@ -62,6 +62,8 @@ def _check_pixels(config: Any) -> None:
             f"config.rounds.count is {config.rounds.count}, but with config.obs=pixels there are no rounds yet: their critic and their "
             "weighted updates learn from states. Set it to 0, or config.obs to state"
         )
+    if config.policy.relations:
+        raise InputError("config.policy.relations compares tokens of a policy of states; config.obs=pixels has none: set it to false")
     if config.policy.given_roles:
         raise InputError("config.policy.given_roles tells a policy of states its tokens; config.obs=pixels has none: set it to false")
 

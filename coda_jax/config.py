@@ -136,6 +136,7 @@ def default(preset: str = "cpu") -> Config:
                 "distractor_dropout": 0.3,  # share of tokens without a role hidden in training
                 "grounding_weight": 0.1,
                 "hard_attention": True,
+                "relations": False,  # tells things of one name apart by what lies around them; for scenes that have such
                 "given_roles": False,  # an analysis: tells grounding from motor failures
             },
             "clone": {

@@ -59,6 +59,7 @@ def get_config(variant: str = "") -> settings.Config:
             "family": ",".join(settings.LIBERO_FAMILIES),
             "sim": {"worlds": 60},
             "planner": {"speed": 1.0},  # at half of it a drawer and then a bowl take longer than the suite's steps
+            "policy": {"relations": True},  # libero_spatial has two bowls of one name
             "demos": {"count": 600, "wave": 120},
             "rounds": {"count": 3, "bases": 60},
             "experience": {"rows": 131_072},

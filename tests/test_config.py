@@ -323,6 +323,7 @@ def test_combinations_know_the_limits_of_training_programs():
         ({"rounds.count": "1"}, r"config\.rounds\.count is 1, but with config\.obs=pixels there are no rounds yet: their critic"),
         ({"pixels.height": "30"}, r"config\.pixels\.height is 30; it must be a multiple of config\.pixels\.patch, 4"),
         ({"policy.given_roles": "true"}, r"config\.policy\.given_roles tells a policy of states"),
+        ({"policy.relations": "true"}, r"config\.policy\.relations compares tokens of a policy of states"),
     ],
 )
 def test_pictures_refuse_what_does_not_work_with_them(changes, message):

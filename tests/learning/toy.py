@@ -36,6 +36,7 @@ def policy(**changes) -> FlowPolicy:
         "grounding_weight": 0.1,
         "hard_attention": True,
         "given_roles": False,
+        "relations": False,
         "goals": 1,
     }
     return FlowPolicy(**{**settings, **changes})

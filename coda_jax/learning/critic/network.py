@@ -16,7 +16,7 @@ from coda_jax.learning.critic.attention import attend
 from coda_jax.learning.critic.batch import CriticBatch, ProgramInput
 from coda_jax.learning.critic.early_ends import EARLY_ENDS, read_chunk
 from coda_jax.learning.critic.support import Support
-from coda_jax.learning.policies import features, grounding, normalise, rotations
+from coda_jax.learning.policies import features, grounding, normalise, relations, rotations
 from coda_jax.learning.policies.base import Params
 from coda_jax.learning.policies.layers import dense, init_dense, init_mlp, layer_norm, mlp
 from coda_jax.programs.training.limits import CODE_DIM, MAX_STAGES
@@ -171,8 +171,11 @@ class Critic:
         return self.support.decode(logits)
 
 
-def named_attention(critic: Critic, words: Any, obs: Observation) -> Array:
-    """Attention [b, 2, o] of the two named heads: where the instruction's target and reference are. It does not learn here."""
+def named_attention(critic: Critic, words: Any, obs: Observation, tokens: Array) -> Array:
+    """Attention [b, 2, o] of the two named heads: where the instruction's target and reference are. It does not learn here.
+
+    tokens: [b, o, f] ``features.token_features``, for heads that also compare relations.
+    """
     width = grounding.NAMED_HEADS * critic.key_dim
     named = {
         "query": {name: x[..., :width] for name, x in words["query"].items()},
@@ -180,14 +183,18 @@ def named_attention(critic: Critic, words: Any, obs: Observation) -> Array:
         "sharpness": words["sharpness"][: grounding.NAMED_HEADS],
     }
     named = jax.lax.stop_gradient(named)
-    return jax.nn.softmax(grounding.named_scores(named, obs.instruction, grounding.name_keys(named, obs.text), obs.present), axis=-1)
+    scores = grounding.named_scores(named, obs.instruction, grounding.name_keys(named, obs.text), obs.present)
+    if "relations" in words:
+        compared = jax.lax.stop_gradient(relations.of_heads(words["relations"], grounding.NAMED_HEADS))
+        scores = relations.named_scores(compared, scores, obs, tokens, critic.multi_scale)
+    return jax.nn.softmax(scores, axis=-1)
 
 
 def read(critic: Critic, params: Params, obs: Observation, program: ProgramInput) -> StateInput:
     """See Critic.read."""
     angle = features.heading(obs, critic.yaw_frame)
-    named = named_attention(critic, params["grounding"], obs)
     tokens = features.token_features(obs, angle, critic.multi_scale)
+    named = named_attention(critic, params["grounding"], obs, tokens)
     target, reference = jnp.moveaxis((named[..., None] * obs.pos[:, None]).sum(2), 1, 0)
     placing = features.multi_scale(rotations.about_z(reference - target, -angle), critic.multi_scale)
     stage = jax.nn.one_hot(program.stage, MAX_STAGES + 1)

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from coda_jax.learning.policies import features, grounding, normalise, rotations
+from coda_jax.learning.policies import features, grounding, normalise, relations, rotations
 from coda_jax.learning.policies.base import ChunkBatch, Params
 from coda_jax.learning.policies.layers import dense, init_dense, init_mlp, layer_norm, linear, mlp, part
 from coda_jax.types import ACTION_DIM, TOKENS, Array, Observation
@@ -29,7 +29,8 @@ class FlowPolicy:
     euler_steps: of sampling. yaw_frame, multi_scale, cumulative: parts of the recipe. distractor_dropout: share of tokens without a role
     that are hidden in training. grounding_weight: of the named heads' loss on scenes (0: attention learns from actions alone).
     hard_attention: the named heads take their best token when sampling. given_roles: the named heads are replaced by the true roles, to
-    tell grounding from motor failures; roles must then be passed to ``sample``.
+    tell grounding from motor failures; roles must then be passed to ``sample``. relations: among several tokens of one name the named heads
+    decide by relations to other tokens (relations.py).
     """
 
     chunk: int
@@ -45,6 +46,7 @@ class FlowPolicy:
     grounding_weight: float
     hard_attention: bool
     given_roles: bool
+    relations: bool
     goals: int
 
     def __post_init__(self):
@@ -75,6 +77,8 @@ class FlowPolicy:
             "words": init_dense(keys[3], self.text_dim, self.key_dim),
             "head": self.init_head(keys[4]),
         }
+        if self.relations:
+            net["grounding"]["relations"] = relations.init(jax.random.fold_in(key, 5), self.text_dim, self.multi_scale, self.key_dim, self.named)
         return {"net": net, "statistics": normalise.unit_statistics(self.chunk)}
 
     def init_head(self, key: jax.Array) -> Any:
@@ -125,6 +129,8 @@ class FlowPolicy:
         tokens = jnp.arange(TOKENS)
         has_role = (tokens == batch.roles[:, : self.named, None]).any(1)
         dropped = jax.random.bernoulli(dropout_key, self.distractor_dropout, (b, TOKENS)) & ~has_role
+        if self.relations:  # what lies around tells which of several things of one name is meant: there nothing is a distractor
+            dropped &= ~relations.doubled(batch.obs.text, batch.obs.present, has_role)[:, None]
         obs = dataclasses.replace(batch.obs, present=batch.obs.present & ~dropped)
         context, scores = self.encode(net, obs, batch.roles if self.given_roles else None, hard=False, keys=self.keys(net, batch))
 
@@ -164,6 +170,11 @@ def encode(
     shape = features.shape_features(obs)
     keys = grounding.name_keys(net["grounding"], obs.text) if keys is None else keys
     scores = grounding.token_scores(net["grounding"], obs.instruction, keys, shape, obs.present)
+    tokens = features.token_features(obs, angle, policy.multi_scale)
+    if policy.relations:
+        by_name, free = jnp.split(scores, [policy.named], axis=1)
+        named = relations.named_scores(net["grounding"]["relations"], by_name, obs, tokens, policy.multi_scale)
+        scores = jnp.concatenate([named, free], axis=1)
     attention = jax.nn.softmax(scores, axis=-1)
     named = attention[:, : policy.named]
     if hard:
@@ -173,7 +184,6 @@ def encode(
         named = jnp.where(known[..., None] >= 0, jax.nn.one_hot(known, TOKENS), named)
     attention = jnp.concatenate([named, attention[:, policy.named :]], axis=1)
 
-    tokens = features.token_features(obs, angle, policy.multi_scale)
     pooled = jnp.einsum("bho,bof->bhf", attention, tokens).reshape(tokens.shape[0], -1)
     meant = jnp.moveaxis(jnp.einsum("bho,bop->bhp", named, obs.pos), 1, 0)
     placing, around = [], []

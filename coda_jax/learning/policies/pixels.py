@@ -42,6 +42,8 @@ class PixelPolicy(FlowPolicy):
         super().__post_init__()
         if self.given_roles:
             raise ValueError("policy.given_roles tells a policy of states its tokens; with obs=pixels there are none: switch it off")
+        if self.relations:
+            raise ValueError("policy.relations compares tokens of a policy of states; with obs=pixels there are none: switch it off")
         if self.height % self.patch or self.columns % self.patch:
             raise ValueError(f"pictures of {self.height}x{self.columns} pixels have no whole number of patches of {self.patch}")
 

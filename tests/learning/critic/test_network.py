@@ -130,7 +130,7 @@ def test_named_attention_is_the_groundings():
     words = PARAMS["grounding"]
     keys = grounding.name_keys(words, OBS.text)
     scores = grounding.token_scores(words, OBS.instruction, keys, features.shape_features(OBS), OBS.present)
-    found = named_attention(CRITIC, words, OBS)
+    found = named_attention(CRITIC, words, OBS, features.token_features(OBS, features.heading(OBS, True), True))
     assert found.shape == (B, 2, TOKENS)
     np.testing.assert_allclose(found, jax.nn.softmax(scores, axis=-1)[:, :2], atol=1e-6)
 
