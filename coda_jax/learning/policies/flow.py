@@ -78,7 +78,9 @@ class FlowPolicy:
             "head": self.init_head(keys[4]),
         }
         if self.relations:
-            net["grounding"]["relations"] = relations.init(jax.random.fold_in(key, 5), self.text_dim, self.multi_scale, self.key_dim, self.named)
+            net["grounding"]["relations"] = relations.init(
+                jax.random.fold_in(key, 5), self.text_dim, self.multi_scale, self.key_dim, self.named
+            )
         return {"net": net, "statistics": normalise.unit_statistics(self.chunk)}
 
     def init_head(self, key: jax.Array) -> Any:
