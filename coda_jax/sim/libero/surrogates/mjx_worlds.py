@@ -32,7 +32,7 @@ from coda_jax.sim.mjx_pairs import hidden_among
 from coda_jax.types import HEALTH_NAN, HEALTH_OVERFLOW, Array
 
 FIELDS = (*SCENE_FIELDS, "pair_friction", "pair_solref", "pair_solimp", "qpos0", "qpos_spring")
-PAIRS, CONTACTS = 192, 96  # of a world: pairs of boxes that are tested, contacts that the solver sees
+PAIRS, CONTACTS = 256, 160  # of a world: pairs of boxes that are tested, contacts that the solver sees
 # Bounding radii only choose the pairs that are tested: those of the nearest centres less the radii. Of what touched in the planner's
 # episodes the last had rank 760 with radii cut at 3 cm (as in mjx_model.py, whose things have no boards as large as these), 178 at 10 cm.
 MOST_RADIUS_M = 0.1
