@@ -32,6 +32,7 @@ NAME = "scenes"
 SEEDS_PER_RUN = 10_000_000  # generator seeds of one config.seed, so that runs of other seeds meet other scenes
 BATCHES = 4  # of sim.worlds programs between commits
 _LEAST_YIELD = 0.05  # share of programs that must become scenes; below it the settings are wrong
+_LEAST_DRAWS = 5  # of a layout, before that none of them was valid says something
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +58,7 @@ class SceneSource:
         self.scenes = load(run.folder, run.state)
         self.next_seed, self.rejected = run.state.next_seed, collections.Counter(run.state.rejected)
         self._stored = len(self.scenes)
+        self._refused: dict[str, collections.Counter[str]] = {}  # layout to reasons, since this process began
         found = user_scenes.texts(run.config)
         user_scenes.check(run.config, found, run.state.own_programs)
         self._own, self._own_hashes = list(found.values()), user_scenes.hashes(found)
@@ -93,18 +95,28 @@ class SceneSource:
             except ProgramError as error:
                 self.rejected[f"program: {error.kind.value}"] += 1
             except HeldOutContent as error:
-                self.rejected[f"held out: {error.kind}"] += 1
+                self._refuse(spec, f"held out: {error.kind}")
             else:
                 written.append(Scene(seed, program, spec))
         for scene, report in zip(written, check([s.spec for s in written], self._run.train, self._validity), strict=True):
             if report.valid:
                 self.scenes.append(scene)
             else:
-                self.rejected[report.failures[0].check] += 1
+                self._refuse(scene.spec, report.failures[0].check)
         self.next_seed += config.sim.worlds
         if len(self.scenes) < _LEAST_YIELD * self.next_seed:
             reasons = ", ".join(f"{reason} {n}" for reason, n in self.rejected.most_common())
             raise InputError(f"only {len(self.scenes)} of {self.next_seed} programs gave a valid scene ({reasons}): check config.validity")
+
+    def _refuse(self, spec: SceneSpec, reason: str) -> None:
+        self.rejected[reason] += 1
+        self._refused.setdefault(spec.spatial.layout.partition("@")[0], collections.Counter())[reason] += 1
+
+    def never_valid(self) -> dict[str, str]:
+        """Layouts (of LIBERO: source tasks) that were drawn several times and gave no scene, each with the reasons."""
+        taken = {s.spec.spatial.layout.partition("@")[0] for s in self.scenes}
+        missing = {k: c for k, c in self._refused.items() if k not in taken and c.total() >= _LEAST_DRAWS}
+        return {k: ", ".join(f"{reason} {n}" for reason, n in c.most_common()) for k, c in sorted(missing.items())}
 
     def _drawn(self, family: str, seed: int) -> tuple[str, SceneSpec]:
         own = families.get(family).seed_scene(self._run.train, seed)
@@ -151,6 +163,9 @@ def run(run: Run) -> dict:
             if source.next_seed % each == 0 or len(source.scenes) >= need:
                 run.charge(NAME)
                 run.commit(**source.store())
+        for layout, reasons in source.never_valid().items():
+            run.say(f"warning: no draw of {layout} was a valid scene ({reasons}): nothing will be learned of it")
+            run.metrics.write("never_valid", layout=layout, reasons=reasons)
         _draw(run, source.scenes[: run.config.scenes.pictures])
     for reason, n in sorted(source.rejected.items()):  # these rows belong to the commit that ends the stage
         run.metrics.write("rejected", reason=reason, n=n)

@@ -27,6 +27,8 @@ from coda_jax.loop.run import opened
 from coda_jax.memory.store import FILE, Memory
 from coda_jax.programs.errors import ErrorKind, ProgramError
 from coda_jax.runtime import InputError, Stopped
+from coda_jax.sim.checks.record import Failure
+from coda_jax.sim.validity import Report
 from tests.loop.small import EXPERIMENT, outcome, small_config
 
 
@@ -257,6 +259,24 @@ def test_the_scenes_stage_commits_often_and_goes_on(tmp_path, monkeypatch):
     again = read_commits(tmp_path / "broken")[-1]
     assert again == dataclasses.replace(last, wall_s=again.wall_s, compiles=again.compiles)
     assert read_metrics(tmp_path / "broken" / "metrics.jsonl") == read_metrics(tmp_path / "whole" / "metrics.jsonl")
+
+
+def test_a_layout_of_which_no_draw_is_valid_is_told(config, tmp_path, monkeypatch, capsys):
+    real = seed_scenes.check
+
+    def never_the_first(specs, catalogue, validity):
+        first, *others = real(specs, catalogue, validity)
+        return [Report(first.scene_id, (Failure("settle", "", "", 0.0, "", "it rolls"),)), *others]
+
+    monkeypatch.setattr(seed_scenes, "check", never_the_first)
+    monkeypatch.setattr(seed_scenes, "_LEAST_DRAWS", 1)
+    with opened(config, tmp_path) as job, seed_scenes.SceneSource(job) as source:
+        source.more()
+        (layout,) = [k for k, reasons in source.never_valid().items() if "settle 1" in reasons]
+        assert layout not in {s.spec.spatial.layout.partition("@")[0] for s in source.scenes}
+    with opened(config, tmp_path) as job:
+        seed_scenes.run(job)
+    assert f"warning: no draw of {layout} was a valid scene (settle 1): nothing will be learned of it" in capsys.readouterr().err
 
 
 def test_workers_that_die_cost_no_scene(tmp_path, monkeypatch):

@@ -220,9 +220,10 @@ class LiberoFamily(Family):
     def face(self, top: Tabletop, name: str) -> Footprint:
         """That of the region a placement names, as the stove's burner or the floor of a drawer; else the top of the support's box."""
         place = top.places[name]
-        model, part = ASSETS[top.assets[place.support].asset_id], place.region.removeprefix(place.support + "_")
+        model, upon = (ASSETS[top.assets[thing].asset_id] for thing in (place.support, name))
+        part = place.region.removeprefix(place.support + "_")
         part = part if part in model.regions else ""
-        return placing.face(place.support, part, model, top.places, top.spec.attribute(place.support).scale)
+        return placing.face(place.support, part, model, top.places, upon, top.spec.attribute(place.support).scale)
 
     def holds(self, goal: Goal, target: Asset, reference: Asset) -> bool:
         return (goal.relation, f"{category(target)} {category(reference)}") in self.pairs

@@ -26,6 +26,8 @@ TRIES = 400
 OPEN_SHARE = (0.875, 1.0)  # of a drawer that a task begins with open
 ROBOT_Q = 9  # coordinates of arm and fingers, which come first in a state
 FREE_Q = 7
+# How far below the top of its box a thing comes to rest on another: a bowl's foot goes into the ramekin (measured, at rest).
+NESTS_M = {("akita_black_bowl", "glazed_rim_porcelain_ramekin"): 0.0095}
 FIXTURE_ORDER = ("wine_rack", "flat_stove", "wooden_cabinet")  # of tokens
 _WORKSPACES = tuple(a.category for a in things.ARENAS.values())
 
@@ -203,7 +205,7 @@ def _place(
         x, y = _spot(problem, region, found.arena, model.jitter_m, rng)
     else:
         model_under = (found.free | found.fixtures)[thing]
-        under = face(thing, part, model_under, placed)
+        under = face(thing, part, model_under, placed, model)
         x, y = under.x, under.y
         box = model_under.regions.get(part)
         if box is not None and not box.joint:  # as the official sampler: over half of the region, less the radius
@@ -212,8 +214,8 @@ def _place(
     return resting(name, model, (x, y), 0.0, region, found, placed)
 
 
-def face(thing: str, part: str, model: Model, placed: Mapping[str, Placement], scale: float = 1.0) -> Footprint:
-    """What a thing, or a region of it, offers to stand on, the height as its ``top``; a drawer takes its regions along.
+def face(thing: str, part: str, model: Model, placed: Mapping[str, Placement], upon: Model, scale: float = 1.0) -> Footprint:
+    """What a thing, or a region of it, offers ``upon`` to stand on, the height as its ``top``; a drawer takes its regions along.
 
     Args:
       part: name of the region, "" for the whole thing. model, scale: of the thing.
@@ -223,7 +225,8 @@ def face(thing: str, part: str, model: Model, placed: Mapping[str, Placement], s
     """
     place = placed[thing]
     if not part:
-        return footprint(model, place, scale)
+        whole = footprint(model, place, scale)
+        return dataclasses.replace(whole, top=whole.top - scale * NESTS_M.get((upon.category, model.category), 0.0))
     if part not in model.regions:
         raise InputError(f"{thing} has no region {part}: use one of {', '.join(model.regions) or 'no region, the thing itself'}")
     box = model.regions[part]
@@ -250,7 +253,7 @@ def resting(
     surface = 0.0
     if thing != TABLE:
         support = (found.free | found.fixtures)[thing]
-        surface = face(thing, part if part in support.regions else "", support, placed).top
+        surface = face(thing, part if part in support.regions else "", support, placed, model).top
     x, y, _ = things.centre_of(model, (*spot, 0.0), yaw_rad)
     return Placement(name, _rounded((x, y, surface + model.half_m[2])), round(yaw_rad, 6), thing, region, 0.0)
 

@@ -15,7 +15,7 @@ from coda_jax.runtime import InputError
 from coda_jax.scenes import families as known
 from coda_jax.scenes.catalogue import Catalogue
 from coda_jax.scenes.fixes import fixed
-from coda_jax.scenes.libero import families, package, suites, tasks
+from coda_jax.scenes.libero import families, importing, package, suites, tasks
 from coda_jax.scenes.suites import load
 from coda_jax.sim import platforms, recording
 from coda_jax.sim.observe import role_tokens, scene_texts
@@ -92,6 +92,17 @@ def test_scenes_as_they_are_drawn_are_fair_tasks_and_solved_ones_are_not(config)
     nowhere = dataclasses.replace(spec, spatial=dataclasses.replace(spec.spatial, layout="libero_goal/fly_to_the_moon"))
     found = [{f.check for f in r.failures} for r in platforms.check([solved, overlapping, nowhere], TRAIN, validity)]
     assert "success" in found[0] and found[1] == {"penetration"} and found[2] == {"compile"}
+
+
+@pytest.mark.libero
+@pytest.mark.parametrize("family", tasks.FAMILIES)
+def test_every_source_task_has_valid_draws(config, family):
+    """Nobody would learn a task without any: bowls on the stove rest inside its burner, and one on the ramekin sinks over its rim."""
+    config.sim.worlds = 20
+    specs = [importing.task_scene(task, seed) for task in tasks.tasks(family) for seed in (1, 2)]
+    reports = platforms.check(specs, TRAIN, parts.validity_of(config))
+    refused = {s.spatial.layout.partition("@")[0]: r.failures for s, r in zip(specs, reports, strict=True) if r.failures}
+    assert refused == {}
 
 
 @pytest.mark.libero
