@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from coda_jax.programs.refusal import first_error
@@ -25,7 +25,9 @@ _Count = Annotated[int, Field(ge=0, lt=10**9)]
 _Seed = Annotated[int, Field(ge=0, lt=2**32)]
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
 _Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-_Text = Annotated[str, Field(max_length=2000)]
+_Text = Annotated[
+    str, Field(max_length=2000), AfterValidator(lambda text: "".join(c if c.isprintable() else " " for c in text))
+]  # for terminals
 _Numbers = Annotated[tuple[float, ...], Field(max_length=500)]
 
 

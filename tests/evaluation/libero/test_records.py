@@ -82,6 +82,14 @@ def test_lines_that_are_no_record_are_named(tmp_path, line, said):
     assert said in str(error.value)
 
 
+def test_what_would_steer_a_terminal_is_blank(tmp_path):
+    path = tmp_path / "records.jsonl"
+    said = "state\x1b[31m\x07\u202e red"
+    path.write_bytes(changed(observes=said, versions={"mujoco": "\x1b[2J3.1"}) + b"\n")
+    (found,) = read(path)
+    assert found.observes == "state [31m   red" and found.versions == {"mujoco": " [2J3.1"}
+
+
 def test_files_that_hold_none(tmp_path):
     empty = tmp_path / "empty.jsonl"
     empty.touch()
