@@ -94,12 +94,21 @@ def _kept(path: Path, task: tasks.Task) -> tuple[list[float], bytes]:
         return _unpack(read_plain(path, _MOST_KEPT))
     made = _built(task)
     with contextlib.suppress(OSError):  # a cache that cannot be written costs time, no more
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(_pack(*made))
-        os.replace(name, path)
+        _keep(path, _pack(*made))
     return made
+
+
+def _keep(path: Path, content: bytes) -> None:
+    """Whole or not at all: others may read, and make, the same file meanwhile. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(name, path)
+    except OSError:  # a disk that is full is not to keep the half of it
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def load(task: tasks.Task) -> TaskModel:

@@ -63,6 +63,19 @@ def test_a_child_that_hangs_is_ended(monkeypatch, tmp_path):
         models._built(_task(tmp_path))
 
 
+def test_a_disk_that_is_full_keeps_no_half(monkeypatch, tmp_path):
+    def full(name, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(models.os, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        models._keep(tmp_path / "new" / "a.xz", b"model")
+    assert list((tmp_path / "new").iterdir()) == []
+    monkeypatch.undo()
+    models._keep(tmp_path / "new" / "a.xz", b"model")
+    assert [(p.name, p.read_bytes()) for p in (tmp_path / "new").iterdir()] == [("a.xz", b"model")]
+
+
 def test_another_mujoco_is_refused(monkeypatch, tmp_path):
     monkeypatch.setattr(package, "package_version", lambda name: "3.9.0")
     with pytest.raises(InputError, match="need MuJoCo 3.17"):
