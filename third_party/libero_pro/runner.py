@@ -77,7 +77,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
         ("workers", 1),
     ):
         if not least <= getattr(given, name) < 10**6:
-            parser.error(f"--{name.replace('_', '-')} is {getattr(given, name)}; it must be at least {least}")
+            parser.error(f"--{name.replace('_', '-')} is {getattr(given, name)}; it must be at least {least} and below a million")
     if not 8 <= given.size <= given.resolution <= 2048:
         parser.error(f"--size is {given.size} and --resolution {given.resolution}; 8 <= size <= resolution <= 2048 is needed")
     return given
