@@ -266,6 +266,12 @@ def test_a_damaged_ledger_costs_its_table_only(ledger, tmp_path):
     assert "Cost by part" not in write(tmp_path, ROWS)
 
 
+def test_layouts_without_a_valid_scene_are_named(tmp_path):
+    text = write(tmp_path, [*ROWS, ("never_valid", {"layout": "libero_spatial/on_the_<stove>", "reasons": "penetration 30, settle 2"})])
+    assert "Never a valid scene" in text and "on_the_&lt;stove&gt;" in text and "penetration 30, settle 2" in text
+    assert "Never a valid scene" not in write(tmp_path, ROWS)
+
+
 def test_refusals_are_one_reason_whatever_the_object():
     assert cost.by_reason({"verb: can_1 falls": 1, "verb: long_name_22 falls": 2, "scale": 3}) == {"scale": 3, "verb: (object) falls": 3}
     assert cost.shortened({str(i): 1 for i in range(5)}, 3) == {"0": 1, "1": 1, "2": 1, "2 other reasons": 2}

@@ -27,7 +27,9 @@ def by_reason(refused: Mapping[str, int]) -> dict[str, int]:
 
 
 def costs(run: RunData) -> str:
-    parts = [part for part in (_ledger(run), _round_stages(run), _stages(run), _compilations(run), _outcomes(run)) if part]
+    parts = [
+        part for part in (_ledger(run), _round_stages(run), _stages(run), _compilations(run), _outcomes(run), _never_valid(run)) if part
+    ]
     body = "".join(f"<div>{part}</div>" for part in parts)
     missing = ", ".join(run.summary.sandbox_without)
     note = f"The sandbox's workers did not start with every layer that the system can give; left out: {missing}." if missing else ""
@@ -77,6 +79,12 @@ def _outcomes(run: RunData) -> str:
     rows = [(reason, f"{n:,}", f"{100 * n / total:.1f} %") for reason, n in shortened(by_reason(run.summary.rejected)).items()]
     rows.append(("accepted", f"{run.summary.accepted:,}", f"{100 * run.summary.accepted / total:.1f} %"))
     return f"<h3>Scenes by outcome of the checks</h3>{markup.table(('reason', 'scenes', 'share'), rows, 1)}"
+
+
+def _never_valid(run: RunData) -> str:
+    """Layouts of which no draw was a valid scene: nothing was learned of them."""
+    rows = [(str(row.get("layout", "")), str(row.get("reasons", ""))) for row in run.of_kind("never_valid")]
+    return f"<h3>Never a valid scene, so nothing was learned of them</h3>{markup.table(('layout', 'refused for'), rows, 2)}" if rows else ""
 
 
 def shortened(counts: dict[str, int], most: int = _MOST_REASONS) -> dict[str, int]:
