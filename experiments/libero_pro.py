@@ -2,7 +2,7 @@ r"""LIBERO-Pro: one policy for the thirty source tasks of LIBERO (object, goal, 
 and before and after the suites with exchanged places, with other tasks, and as they are.
 
 bash launch/local.sh --config=experiments/libero_pro.py
-bash launch/local.sh --config=experiments/libero_pro.py:smoke      (every stage, a minute and a half; its figures mean nothing)
+bash launch/local.sh --config=experiments/libero_pro.py:smoke      (every stage, two minutes on two idle cores; its figures mean nothing)
 
 The run that is kept in docs/results/libero_pro.md, on two x86 cores without a GPU, 1 h 26 min beside other work (two rounds and smaller
 limits than the defaults below, which --dry_run puts at 3 h 10 min on idle cores); before and after, with the words of the task files:
@@ -12,7 +12,7 @@ bash launch/local.sh --config=experiments/libero_pro.py --config.demos.count=900
     --config.rounds.bases=40 --config.rounds.environments=24 --config.rounds.most_rollouts=8 --config.diagnose.failures=12 \
     --config.control.scenes=12 --config.control.most_scenes=16 --config.schedule.kind=fixed --config.schedule.most_updates=1500
 
-Needs the package (pip install '.[libero]'). The suites' own initial states are the split "test"; "validation" are places drawn afresh from
+Needs the package (docs/libero_runs.md). The suites' own initial states are the split "test"; "validation" are places drawn afresh from
 the same task files, for looking on the way.
 """
 

