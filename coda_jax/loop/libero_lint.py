@@ -1,6 +1,7 @@
 """Look for what is wrong with the LIBERO suites before running them: ``python -m coda_jax.loop.libero_lint``.
 
-Prints tables as markdown (docs/results/libero_lint.md says what their columns mean); --physics also steps the suites' initial states in this MuJoCo, which makes the official environments once.
+Prints tables as markdown (docs/results/libero_lint.md says what their columns mean); --physics also steps the suites' initial states in
+this MuJoCo, which makes the official environments once.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m coda_jax.loop.libero_lint",
         description="What is wrong with the LIBERO suites: goals, initial states, prompts; with --physics how their states begin.",
-        epilog="The columns are explained in docs/results/libero_lint.md. Exit codes: 0 done, 2 bad input, or with --strict unscorable tasks.",
+        epilog="The columns are explained in docs/results/libero_lint.md. Exit codes: 0 done, 2 bad input, or unscorable under --strict.",
     )
     parser.add_argument("--suites", default="", help="names as libero_goal or libero_goal_swap, separated by commas; all 20 if left out")
     parser.add_argument("--physics", action="store_true", help="step initial states in this MuJoCo (minutes a suite)")
