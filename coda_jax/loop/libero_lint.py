@@ -17,7 +17,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m coda_jax.loop.libero_lint",
         description="What is wrong with the LIBERO suites: goals, initial states, prompts; with --physics how their states begin.",
-        epilog="Columns are explained in docs/results/libero_lint.md. Exit codes: 0, or 2: bad input, or unscorable tasks with --strict.",
+        epilog="The columns are explained in docs/results/libero_lint.md. Exit codes: 0 done, 2 bad input, or unscorable under --strict.",
     )
     parser.add_argument("--suites", default="", help="names as libero_goal or libero_goal_swap, separated by commas; all 20 if left out")
     parser.add_argument("--physics", action="store_true", help="step initial states in this MuJoCo (minutes a suite)")
