@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -152,6 +153,7 @@ def run(config: settings.Config, workdir: Path, ready: Callable[[PolicyServer], 
     Raises:
       InputError: there is no policy, or the address cannot be listened at.
     """
+    print(f"reading the policy of {workdir} and compiling its decision, some ten seconds", file=sys.stderr, flush=True)
     with parts.mendable():
         served = of_run(config, workdir)
     stop = threading.Event()
