@@ -54,6 +54,7 @@ make_venv() {
         return
     fi
     python="$(find_python)" || fail "python 3.11 or 3.12 is needed and was not found; install python3 or set PYTHON=/path/to/python"
+    if [ -e "$VENV/stamp" ]; then say "what is pinned has changed: .venv is made anew; install again what you had added, as '.[libero]'"; fi
     say "making .venv with $("$python" --version) (some 3 minutes the first time)"
     rm -rf "$VENV"
     if command -v uv >/dev/null; then

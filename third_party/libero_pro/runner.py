@@ -151,6 +151,9 @@ def planned(given: argparse.Namespace) -> tuple[list, dict[tuple[str, str], Any]
             numbers = {int(number) for number in given.tasks.split(",")}
         except ValueError:
             raise UsageError(f"--tasks={given.tasks} must be numbers, separated by commas") from None
+        if unknown := numbers - {task.number for task in chosen}:
+            there = max((task.number for task in chosen), default=-1)
+            raise UsageError(f"--tasks={given.tasks}: there is no task {min(unknown)}; these suites have tasks 0 to {there}")
         chosen = [task for task in chosen if task.number in numbers]
     episodes = plan.episodes(chosen, sources, given.states, given.subset, given.seed)
     if not episodes:

@@ -136,7 +136,8 @@ def test_what_cannot_be_run_is_said_at_once(reference, tmp_path):
             (("--suites=libero_nope",), "there is no suite libero_nope"),
             (("--suites=libero_goal_env",), "has no BDDL file"),
             (("--prompts=mine",), "--prompts=mine must be any of: bddl, filename"),
-            (("--tasks=77",), "no episode is asked for"),
+            (("--tasks=77",), "there is no task 77; these suites have tasks 0 to 9"),
+            (("--tasks=0,10",), "there is no task 10; these suites have tasks 0 to 9"),
             (("--workers=0",), "it must be at least 1"),
         ):
             code, _, err = run(reference, server, tmp_path / "x.jsonl", *arguments)
