@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 import pytest
 
 from coda_jax.runtime import InputError
-from coda_jax.scenes.libero import bddl, exporting, importing, placing, tasks
+from coda_jax.scenes.libero import bddl, exporting, families, importing, placing, tasks
 from coda_jax.scenes.spec import SceneSpec, from_json, to_json
 from tests.scenes.libero.texts import TASK
 
@@ -84,3 +85,16 @@ def test_scenes_of_the_package_are_written_and_read():
             spec = importing.initial_scene(task, 3, seed=3)
             problem = bddl.parse(exporting.export(spec).bddl)
             assert problem.goal == task.problem().goal and problem.language == task.problem().language
+
+
+@pytest.mark.libero
+def test_the_pages_example_edits_a_task_and_writes_it(repository, capsys, monkeypatch, tmp_path):
+    page = (repository / "docs" / "libero_scenes.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.setattr("tempfile.mkdtemp", lambda: str(tmp_path))
+    try:
+        exec(compile(example, "docs/libero_scenes.md", "exec"), {})
+    finally:
+        families.remove()
+    (written,) = tmp_path.glob("*.bddl")
+    assert str(written) in capsys.readouterr().out and bddl.parse(written.read_text()).name == "libero_tabletop_manipulation"
