@@ -59,6 +59,18 @@ def test_what_is_not_alike_is_not_added_up(name):
         totals([episode(), episode(init_index=1, **{name: other})])
 
 
+@pytest.mark.parametrize("name", ["task", "bddl_sha256", "init_sha256"])
+def test_one_name_does_not_stand_for_two_tasks_or_states(name):
+    other = episode(prompt_source="filename", **{name: 9 if name == "task" else "e" * 64})
+    with pytest.raises(ValueError, match=f"differ in {name} of libero_goal_swap, put_the_bowl"):
+        totals([episode(), other])
+
+
+def test_many_groups_take_no_more_than_their_episodes():
+    many = [episode(suite=f"mine_{i}") for i in range(20_000)]  # seconds; each looked for among all would take an hour
+    assert len(totals(many)) == len(many) and len(pairs(many, many)) == len(many)
+
+
 def test_pairs_match_episodes_and_leave_errors_out():
     first = [
         episode(init_index=0),
@@ -125,3 +137,17 @@ def test_the_command_prints_tables(tmp_path, capsys):
     assert libero_tables.main([str(tmp_path / "absent")]) == 2
     assert libero_tables.main([str(first), str(tmp_path / "absent")]) == 2
     assert "error: " in capsys.readouterr().err
+
+
+def test_what_a_record_says_moves_no_cursor(tmp_path, capsys):
+    first, second, evil = tmp_path / "first.jsonl", tmp_path / "second.jsonl", "\x1b[2J\nforged\u202e"
+    append(first, [lost(observes=evil, versions={"a": evil}, error=evil), episode(observes=evil, versions={"a": evil}, init_index=1)])
+    append(second, [episode(observes=evil + "x", init_index=1)])
+    for arguments in ([str(first)], [str(first), str(second)]):
+        assert libero_tables.main(arguments) == 0
+        shown = capsys.readouterr().out
+        assert shown.replace("\n", "").isprintable() and "\nforged" not in shown and "forged" in shown
+    append(second, [episode(observes="other")])
+    assert libero_tables.main([str(second)]) == 2
+    error = capsys.readouterr().err
+    assert "differ in observes" in error and error.rstrip("\n").isprintable()
