@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import socket
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
@@ -39,6 +41,13 @@ def shown(text: str, most: int) -> str:
     and of a text of more than ``most`` characters the middle left out."""
     plain = "".join(c if c.isprintable() else " " for c in text).strip()
     return plain if len(plain) <= most else f"{plain[: most // 2]} ... {plain[-(most // 2) :]}"
+
+
+def bound_sends(connection: socket.socket, seconds: float) -> None:
+    """Let a send that the other side takes nothing of fail with an OSError after so long; by itself it would wait for ever."""
+    whole, rest = int(seconds), int(seconds % 1 * 1e6)
+    value = struct.pack("@L", int(1000 * seconds)) if sys.platform == "win32" else struct.pack("@ll", whole, rest)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, value)
 
 
 def run_module(module: str, job: str, time_s: float) -> subprocess.CompletedProcess[str]:

@@ -57,8 +57,8 @@ def described(path: Path, episodes: Sequence[Episode]) -> str:
     e = episodes[0]
     versions = shown(", ".join(f"{name} {version}" for name, version in e.versions.items()), _SHOWN)
     return (
-        f"{path}: {len(episodes)} episodes, {e.stack} simulator, policy {e.policy[:12]} ({shown(e.observes, _SHOWN)}), seed {e.seed}, {e.settle_steps} "
-        f"no-ops first, {e.replan_steps} actions a decision; {versions}"
+        f"{path}: {len(episodes)} episodes, {e.stack} simulator, policy {e.policy[:12]} ({shown(e.observes, _SHOWN)}), seed {e.seed}, "
+        f"{e.settle_steps} no-ops first, {e.replan_steps} actions a decision; {versions}"
     )
 
 
