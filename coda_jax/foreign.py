@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import socket
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
+from typing import BinaryIO
+
+
+@contextlib.contextmanager
+def open_plain(path: Path) -> Generator[BinaryIO]:
+    """A plain file, opened for reading. Raises OSError as read_plain does."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file")
+        yield file
 
 
 def read_plain(path: Path, most_bytes: int) -> bytes:
@@ -17,11 +32,22 @@ def read_plain(path: Path, most_bytes: int) -> bytes:
     Raises:
       OSError: it cannot be read, or is no plain file (a pipe would wait for its writer, a device never end).
     """
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "it is no plain file")
+    with open_plain(path) as file:
         return file.read(most_bytes + 1)
+
+
+def shown(text: str, most: int) -> str:
+    """What a stranger wrote as one line for a person: no characters that could move a terminal's cursor or turn the direction of reading,
+    and of a text of more than ``most`` characters the middle left out."""
+    plain = "".join(c if c.isprintable() else " " for c in text).strip()
+    return plain if len(plain) <= most else f"{plain[: most // 2]} ... {plain[-(most // 2) :]}"
+
+
+def bound_sends(connection: socket.socket, seconds: float) -> None:
+    """Let a send that the other side takes nothing of fail with an OSError after so long; by itself it would wait for ever."""
+    whole, rest = int(seconds), int(seconds % 1 * 1e6)
+    value = struct.pack("@L", int(1000 * seconds)) if sys.platform == "win32" else struct.pack("@ll", whole, rest)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, value)
 
 
 def run_module(module: str, job: str, time_s: float) -> subprocess.CompletedProcess[str]:

@@ -35,6 +35,11 @@ def test_pipes_and_devices_are_no_meshes_and_no_records(tmp_path):
         own.read(tmp_path / "a.json")
 
 
+def test_what_a_stranger_wrote_is_one_short_line():
+    assert foreign.shown(" a\x1b[2J\nb\u202ec ", 50) == "a [2J b c"
+    assert foreign.shown("x" * 30 + "y" * 30, 10) == "xxxxx ... yyyyy"
+
+
 def test_a_child_finds_the_package_from_anywhere_and_writes_nothing_there(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PYTHONPATH", raising=False)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coda_jax.doors.observations import ObservationError
+from coda_jax.foreign import bound_sends
 from coda_jax.learning.policies.wire import WireError, pack, unpack
 from coda_jax.runtime import InputError
 
@@ -30,6 +31,7 @@ HEALTH = "/healthz"
 TIMING = "server_timing"
 _OPEN_S = 10.0  # for a client's opening handshake
 _SILENT_S = 120.0  # after which a client that answers no ping is gone; one that simulates may be silent for long
+_UNREAD_S = 10.0  # for a client to take what it is sent; one that does not would keep its place, and the server from ending
 _BUSY, _FAILED = 1013, 1011  # close codes: try again later, internal error
 
 Infer = Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -103,6 +105,7 @@ class PolicyServer:
             return
         try:
             with contextlib.suppress(ConnectionClosed):
+                bound_sends(connection.socket, _UNREAD_S)
                 self._converse(connection)
         finally:
             self._room.release()

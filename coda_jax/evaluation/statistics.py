@@ -11,7 +11,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import bdtr, stdtrit
 
 _TIE = 1e-12  # subset means of k/n differences are compared up to rounding
 
@@ -77,7 +77,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
     if min(only_first, only_second) < 0:
         raise ValueError(f"{only_first} and {only_second} differing verdicts: counts cannot be negative")
     n, k = only_first + only_second, min(only_first, only_second)
-    return min(1.0, 2 * sum(math.comb(n, i) for i in range(k + 1)) / 2**n)
+    return min(1.0, 2 * float(bdtr(k, n, 0.5))) if n else 1.0
 
 
 def _subset_means(differences: np.ndarray, subsets: int, seed: int) -> np.ndarray:

@@ -14,6 +14,9 @@ from pathlib import Path
 from coda_jax.evaluation.libero.pairs import Pair, other_settings, pairs
 from coda_jax.evaluation.libero.records import Episode, read
 from coda_jax.evaluation.libero.totals import Total, kind_of, task_of, totals
+from coda_jax.foreign import shown
+
+_SHOWN = 500  # characters of what a record says
 
 
 def table_of_totals(rows: Sequence[Total], what: str) -> str:
@@ -52,10 +55,11 @@ def table_of_pairs(rows: Sequence[Pair]) -> str:
 def described(path: Path, episodes: Sequence[Episode]) -> str:
     """One line: which stack, policy and settings."""
     e = episodes[0]
-    versions = ", ".join(f"{name} {version}" for name, version in e.versions.items())
+    versions = shown(", ".join(f"{name} {version}" for name, version in e.versions.items()), _SHOWN)
+    ended = f", ended after {e.most_steps} steps at most (for trying out, not to be reported)" if e.most_steps else ""
     return (
-        f"{path}: {len(episodes)} episodes, {e.stack} simulator, policy {e.policy[:12]} ({e.observes}), seed {e.seed}, {e.settle_steps} "
-        f"no-ops first, {e.replan_steps} actions a decision; {versions}"
+        f"{path}: {len(episodes)} episodes, {e.stack} simulator, policy {e.policy[:12]} ({shown(e.observes, _SHOWN)}), seed {e.seed}, "
+        f"{e.settle_steps} no-ops first, {e.replan_steps} actions a decision{ended}; {versions}"
     )
 
 
@@ -82,7 +86,7 @@ def main(arguments: list[str]) -> int:
             second = read(given.other)
             print(described(given.other, second))
             for line in other_settings(first, second):
-                print(f"The runs also differ in {line}.")
+                print(f"The runs also differ in {shown(line, _SHOWN)}.")
             print("\n" + table_of_pairs(pairs(first, second)))
             return 0
         print("\n" + table_of_totals(totals(first), "suite"))
@@ -90,8 +94,8 @@ def main(arguments: list[str]) -> int:
         if given.tasks:
             print("\n" + table_of_totals(totals(first, task_of), "task"))
         for e in first:
-            if e.outcome == "error":
-                print(f"simulator error in {e.suite}, {e.name}@{e.init_index}: {e.error}")
+            if e.error is not None:
+                print(f"simulator error in {e.suite}, {e.name}@{e.init_index}: {shown(e.error, _SHOWN)}")
     except ValueError as error:  # InputError is one
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -1,11 +1,14 @@
 """A served policy decides as it does at home, whoever asks, and what strangers send does no harm."""
 
+import contextlib
+import functools
 import socket
 import threading
 import time
 import urllib.request
 
 import jax
+import msgpack
 import numpy as np
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -209,6 +212,30 @@ def test_clients_side_by_side_get_their_own_answers(setting, server):
     np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
+def test_a_client_that_reads_nothing_keeps_no_place(setting, monkeypatch):
+    monkeypatch.setattr("coda_jax.doors.server._UNREAD_S", 0.5)
+    large = {"actions": np.zeros((100_000, 7), np.float32)}
+    with PolicyServer(lambda message: large, {}, ServeSettings("127.0.0.1", 0, 1, 1.0)) as server:
+        url = f"ws://127.0.0.1:{server.port}"
+        stranger = connect(url, compression=None, max_queue=1).__enter__()
+        assert stranger.recv() == pack({})
+        for _ in range(20):  # more than the buffers between them hold
+            stranger.send(pack({}))
+        for _ in range(100):
+            try:
+                with connect(url, compression=None) as other:
+                    other.recv(timeout=10)
+                break
+            except ConnectionClosed:  # its place is taken
+                time.sleep(0.1)
+        else:
+            raise AssertionError("it keeps its place")
+        began = time.perf_counter()
+    assert time.perf_counter() - began < 5, "the server does not end"
+    with contextlib.suppress(Exception):
+        stranger.socket.close()
+
+
 def test_a_policy_that_fails_ends_one_connection_alone(setting, caplog):
     def infer(message):
         if message["prompt"] == "fail":
@@ -308,6 +335,7 @@ GOOD = pack({"actions": np.zeros((5, 7))})
         (pack({"actions": [[0.0] * 7]}), '"actions" of list'),
         (pack({}), '"actions" of NoneType'),
         (pack({"actions": np.full((5, 7), np.nan)}), "not finite"),
+        (pack({"actions": np.full((5, 7), 1e300)}), "not finite"),
         (pack({"actions": np.zeros((3, 7))}), "predicts 3 actions a decision; lower config.evaluate.executed, now 4"),
         (b"\xc1", "something else than a policy's message"),
         ("Traceback\x1b[2J: no such task", "refuses the observation: Traceback .2J: no such task"),
@@ -347,6 +375,32 @@ def test_what_speaks_another_protocol():
         remote(server)
     with Scripted(b"\xc1") as server, pytest.raises(InputError, match="no policy server of openpi's protocol"):
         remote(server)
+
+
+@pytest.mark.parametrize("metadata", [{"a": {b"b": 1}}, {"a": functools.reduce(lambda inner, _: [inner], range(1010), 0)}])
+def test_metadata_that_tell_no_policy(metadata):
+    with Scripted(msgpack.packb(metadata)) as server, pytest.raises(InputError, match="no policy server of openpi's protocol"):
+        remote(server)
+
+
+def test_a_server_that_reads_nothing_is_given_up():
+    with Scripted(GREETING) as server, socket.socket() as between:
+        between.bind(("127.0.0.1", 0))
+        between.listen()
+
+        def greet_and_stop():
+            inner, _ = between.accept()
+            outer = socket.create_connection(("127.0.0.1", server.port))
+            outer.sendall(inner.recv(10_000))
+            while data := outer.recv(10_000):
+                inner.sendall(data)
+
+        threading.Thread(target=greet_and_stop, daemon=True).start()
+        began = time.perf_counter()
+        policy = RemotePolicy(RemoteSettings(f"ws://127.0.0.1:{between.getsockname()[1]}", 0.5, 0, 1))
+        with policy, pytest.raises(InputError, match="was lost"):
+            policy.chunks([{"x": np.zeros(2**24 - 100, np.uint8)}], EXECUTED)
+    assert time.perf_counter() - began < 40  # ten of them to say good-bye
 
 
 def test_a_slow_server_is_given_up():

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from coda_jax.evaluation.libero.records import SOURCES, Episode, of_source
-from coda_jax.evaluation.libero.totals import check_alike
+from coda_jax.evaluation.libero.totals import check_alike, grouped
 from coda_jax.evaluation.statistics import PairedDifference, mcnemar, paired_difference
 
 SETTINGS = ("observes", "step_limit", "settle_steps", "replan_steps", "seed")
@@ -66,11 +66,11 @@ def pairs(first: Iterable[Episode], second: Iterable[Episode]) -> list[Pair]:
     ours, theirs = list(first), list(second)
     check_alike(ours)
     check_alike(theirs)
-    rows = []
-    for suite in dict.fromkeys(e.suite for e in ours):
+    rows, by_suite = [], grouped(theirs)
+    for suite, own in grouped(ours).items():
         for source in SOURCES:
-            mine = {e.key: e for e in of_source((e for e in ours if e.suite == suite), source)}
-            other = {e.key: e for e in of_source((e for e in theirs if e.suite == suite), source)}
+            mine = {e.key: e for e in of_source(own, source)}
+            other = {e.key: e for e in of_source(by_suite.get(suite, ()), source)}
             matched = [(e, other[key]) for key, e in mine.items() if key in other]
             if matched:
                 rows.append(_pair(suite, source, matched))

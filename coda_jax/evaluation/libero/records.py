@@ -11,24 +11,25 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from coda_jax.foreign import open_plain, shown
 from coda_jax.programs.refusal import first_error
 from coda_jax.runtime import InputError
 
 FORMAT = 1
 SOURCES = ("bddl", "filename")  # where a prompt comes from
-MOST_BYTES = 2**30  # of a file
+MOST_BYTES = 2**28  # of a file: some 100,000 records and more
 _LINE_BYTES = 2**16
 _Count = Annotated[int, Field(ge=0, lt=10**9)]
 _Seed = Annotated[int, Field(ge=0, lt=2**32)]
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
 _Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-_Text = Annotated[
-    str, Field(max_length=2000), AfterValidator(lambda text: "".join(c if c.isprintable() else " " for c in text))
-]  # for terminals
-_Numbers = Annotated[tuple[float, ...], Field(max_length=500)]
+_Text = Annotated[str, Field(max_length=2000)]
+_SAID = 200  # characters of what is wrong with a line
+_Number = Annotated[float, Field(ge=-1e10, le=1e10)]  # beyond, MuJoCo calls a state bad
+_Numbers = Annotated[tuple[_Number, ...], Field(min_length=1, max_length=500)]
 
 
 @dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
@@ -44,7 +45,7 @@ class Episode:
     the goal held during the no-ops. error: what was wrong with the simulation where outcome is "error". final_qpos: at the end.
     """
 
-    format: Literal[1]
+    format: Annotated[int, Field(ge=FORMAT, le=FORMAT)]
     stack: Literal["official", "native", "mjx"]
     policy: _Hash
     observes: _Text
@@ -93,26 +94,30 @@ def read(path: Path) -> list[Episode]:
     Raises:
       InputError: the file is missing, too large, or a line is no record; line and field are named.
     """
+    episodes: dict[tuple[str, str, int, str], Episode] = {}
     try:
-        size = path.stat().st_size
-        if not path.is_file() or size > MOST_BYTES:
-            raise InputError(f"{path} is no file of at most {MOST_BYTES / 2**30:g} GB")
-        data = path.read_bytes()
+        with open_plain(path) as file:
+            if os.fstat(file.fileno()).st_size > MOST_BYTES:
+                raise InputError(f"{path} has more than {MOST_BYTES / 2**20:g} MB; give a file of records")
+            for number, line in enumerate(iter(lambda: file.readline(_LINE_BYTES + 1), b""), 1):
+                if len(line) > _LINE_BYTES:
+                    raise InputError(f"{path}:{number} has more than {_LINE_BYTES} bytes; no record is that long")
+                if line.endswith(b"\n"):  # else a kill cut it short
+                    episode = _record(line, f"{path}:{number}")
+                    episodes.pop(episode.key, None)
+                    episodes[episode.key] = episode
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}); give a file of records") from None
-    episodes: dict[tuple[str, str, int, str], Episode] = {}
-    for number, line in enumerate(data[: data.rfind(b"\n") + 1].split(b"\n")[:-1], 1):
-        try:
-            if len(line) > _LINE_BYTES:
-                raise InputError(f"{path}:{number} has {len(line)} bytes; no record is that long")
-            episode = _EPISODE.validate_json(line)
-        except ValidationError as error:
-            raise InputError(f"{path}:{number} is no record of an episode ({first_error(error, 'line')})") from None
-        episodes.pop(episode.key, None)
-        episodes[episode.key] = episode
     if not episodes:
         raise InputError(f"{path} holds no records")
     return list(episodes.values())
+
+
+def _record(line: bytes, where: str) -> Episode:
+    try:
+        return _EPISODE.validate_json(line)
+    except ValidationError as error:
+        raise InputError(f"{where} is no record of an episode ({shown(first_error(error, 'line'), _SAID)})") from None
 
 
 def append(path: Path, episodes: Iterable[Episode]) -> None:

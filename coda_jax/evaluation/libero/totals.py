@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from coda_jax.evaluation.libero.records import SOURCES, Episode, of_source
 from coda_jax.evaluation.statistics import Interval, wilson
+from coda_jax.foreign import shown
 from coda_jax.scenes.libero import tasks
 
+_SHOWN = 200  # characters of a value in which records differ
 _CALLED = {"standard": "standard", "pos": "Pos", "task": "Task", "object": "Object", "lan": "Language"}  # as the paper calls them
 
 
@@ -48,26 +50,35 @@ def totals(episodes: Iterable[Episode], group: Callable[[Episode], str] = lambda
     """
     every = list(episodes)
     check_alike(every)
-    rows = []
-    for name in dict.fromkeys(group(e) for e in every):
-        for source in SOURCES:
-            own = of_source((e for e in every if group(e) == name), source)
-            if own:
-                rows.append(_total(name, source, own))
-    return rows
+    found = ((name, source, of_source(own, source)) for name, own in grouped(every, group).items() for source in SOURCES)
+    return [_total(name, source, own) for name, source, own in found if own]
+
+
+def grouped(episodes: Iterable[Episode], group: Callable[[Episode], str] = lambda e: e.suite) -> dict[str, list[Episode]]:
+    """Episodes by group, groups in the order of their first episodes."""
+    found: dict[str, list[Episode]] = {}
+    for e in episodes:
+        found.setdefault(group(e), []).append(e)
+    return found
 
 
 def check_alike(episodes: Sequence[Episode]) -> None:
-    """Raises ValueError where episodes differ in who acted, in which stack, or under which settings."""
+    """Raises ValueError where episodes differ in who acted, in which stack, or under which settings, or one name stands for two tasks or
+    initial states."""
     for name in ("policy", "observes", "stack", "seed", "settle_steps", "replan_steps", "most_steps", "versions"):
         _refuse_several(name, (str(getattr(e, name)) for e in episodes))
-    for suite in dict.fromkeys(e.suite for e in episodes):
-        _refuse_several(f"step_limit in {suite}", (str(e.step_limit) for e in episodes if e.suite == suite))
+    for suite, own in grouped(episodes).items():
+        _refuse_several(f"step_limit in {suite}", (str(e.step_limit) for e in own))
+    for task, own in grouped(episodes, lambda e: f"{e.suite}, {e.name}").items():
+        _refuse_several(f"task of {task}", (str(e.task) for e in own))
+        _refuse_several(f"bddl_sha256 of {task}", (e.bddl_sha256 for e in own))
+    for state, own in grouped(episodes, lambda e: f"{e.suite}, {e.name}@{e.init_index}").items():
+        _refuse_several(f"init_sha256 of {state}", (e.init_sha256 for e in own))
 
 
 def _refuse_several(what: str, values: Iterable[str]) -> None:
     if len(found := sorted(set(values))) > 1:
-        raise ValueError(f"the records differ in {what} ({', '.join(found[:3])}): count them apart")
+        raise ValueError(f"the records differ in {what} ({', '.join(shown(value, _SHOWN) for value in found[:3])}): count them apart")
 
 
 def _total(name: str, source: str, episodes: Sequence[Episode]) -> Total:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from coda_jax.foreign import bound_sends, shown
 from coda_jax.learning.policies.wire import WireError, pack, unpack
 from coda_jax.runtime import InputError
 from coda_jax.types import ACTION_DIM
@@ -113,7 +114,7 @@ class RemotePolicy:
             if isinstance(answer, str):
                 with contextlib.suppress(Exception):
                     connection.close()  # openpi's server does so itself
-                raise InputError(f"the policy server at {address} refuses the observation: {_shortened(answer)}")
+                raise InputError(f"the policy server at {address} refuses the observation: {shown(answer, _SHOWN)}")
             self._idle.put(connection)
             return _actions(answer, least, address)
         raise AssertionError("the last attempt returns or raises")
@@ -152,23 +153,29 @@ class RemotePolicy:
                 f"no policy server answers at {address} ({_reason(error)}): start one, python -m coda_jax.main --mode=serve "
                 "--workdir=runs/NAME or the one of a VLA, or change config.remote.address"
             ) from error
+        bound_sends(connection.socket, wait)
         try:
             greeting = connection.recv(timeout=wait)
             if isinstance(greeting, bytes):
-                return connection, unpack(greeting)
+                metadata = unpack(greeting)
+                identity_of(metadata)
+                return connection, metadata
         except (*_LOST, WireError) as error:
             connection.close()
             raise InputError(
                 f"{address} is no policy server of openpi's protocol ({_reason(error)}): it must begin with its metadata"
             ) from error
         connection.close()
-        raise InputError(f"the policy server at {address} says: {_shortened(greeting)}")
+        raise InputError(f"the policy server at {address} says: {shown(greeting, _SHOWN)}")
 
 
 def identity_of(metadata: Mapping[str, Any]) -> str:
-    """SHA-256 of what a server says of itself, without how fast it is."""
+    """SHA-256 of what a server says of itself, without how fast it is. Raises WireError where it nests too deep or has bytes as keys."""
     kept = {name: value for name, value in metadata.items() if name != VOLATILE}
-    return hashlib.sha256(json.dumps(kept, sort_keys=True, default=str).encode()).hexdigest()
+    try:
+        return hashlib.sha256(json.dumps(kept, sort_keys=True, default=str).encode()).hexdigest()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise WireError(f"its metadata has no form in JSON: {error}") from error
 
 
 def _actions(answer: bytes, least: int, address: str) -> np.ndarray:
@@ -181,17 +188,12 @@ def _actions(answer: bytes, least: int, address: str) -> np.ndarray:
         raise InputError(f'{address} answers with "actions" of {found}; they must be numbers of shape (steps, {ACTION_DIM})')
     if len(actions) < least:
         raise InputError(f"{address} predicts {len(actions)} actions a decision; lower config.evaluate.executed, now {least}, to that")
-    actions = actions.astype(np.float32)
+    with np.errstate(over="ignore"):  # too large: infinite, refused below
+        actions = actions.astype(np.float32)
     if not np.isfinite(actions).all():
         raise InputError(f"{address} answers with actions that are not finite")
     return actions
 
 
 def _reason(error: BaseException) -> str:
-    return _shortened(str(error) or type(error).__name__)
-
-
-def _shortened(text: str) -> str:
-    """What a server said, without characters that could move a terminal's cursor."""
-    plain = "".join(c if c.isprintable() or c == "\n" else " " for c in text).strip()
-    return plain if len(plain) <= _SHOWN else f"{plain[: _SHOWN // 2]} ... {plain[-_SHOWN // 2 :]}"
+    return shown(str(error) or type(error).__name__, _SHOWN)

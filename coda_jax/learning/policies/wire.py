@@ -11,7 +11,7 @@ from typing import Any
 import msgpack
 import numpy as np
 
-MOST_ITEMS = 65_536  # of one list or map; arrays are bytes and do not count
+MOST_ITEMS = 65_536  # of all lists and maps; arrays are bytes and do not count
 MOST_DIMENSIONS = 8
 _KINDS = "biuf"  # bool, integers, fractions
 _ARRAY, _SCALAR = b"__ndarray__", b"__npgeneric__"
@@ -39,10 +39,27 @@ def unpack(data: bytes) -> dict[str, Any]:
     """The message of ``data``; its arrays are read-only.
 
     Raises:
-      WireError: it is no msgpack, no map with texts as keys, too deep, or has an array whose bytes do not fit its type and shape.
+      WireError: it is no msgpack, no map with texts as keys, too deep, has too many entries, or has an array whose bytes do not fit its
+        type and shape.
     """
+    left = MOST_ITEMS  # an empty map takes one byte of a message and 60 of memory
+
+    def counted(value: Any) -> Any:
+        nonlocal left
+        left -= 1 + len(value)
+        if left < 0:
+            raise WireError(f"the message has more than {MOST_ITEMS} entries; send numbers as arrays")
+        return value
+
     try:
-        message = msgpack.unpackb(data, object_hook=_decoded, max_array_len=MOST_ITEMS, max_map_len=MOST_ITEMS, max_ext_len=0)
+        message = msgpack.unpackb(
+            data,
+            object_hook=lambda value: _decoded(counted(value)),
+            list_hook=counted,
+            max_array_len=MOST_ITEMS,
+            max_map_len=MOST_ITEMS,
+            max_ext_len=0,
+        )
     except WireError:
         raise
     except (ValueError, TypeError, RecursionError, msgpack.exceptions.UnpackException) as error:

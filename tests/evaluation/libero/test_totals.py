@@ -59,6 +59,24 @@ def test_what_is_not_alike_is_not_added_up(name):
         totals([episode(), episode(init_index=1, **{name: other})])
 
 
+@pytest.mark.parametrize("name", ["task", "bddl_sha256", "init_sha256"])
+def test_one_name_does_not_stand_for_two_tasks_or_states(name):
+    other = episode(prompt_source="filename", **{name: 9 if name == "task" else "e" * 64})
+    with pytest.raises(ValueError, match=f"differ in {name} of libero_goal_swap, put_the_bowl"):
+        totals([episode(), other])
+
+
+def test_many_groups_take_no_more_than_their_episodes():
+    looked = [0]
+
+    def group(e):
+        looked[0] += 1
+        return e.suite
+
+    many = [episode(suite=f"mine_{i}") for i in range(300)]
+    assert len(totals(many, group)) == len(pairs(many, many)) == 300 and looked[0] == 300
+
+
 def test_pairs_match_episodes_and_leave_errors_out():
     first = [
         episode(init_index=0),
@@ -125,3 +143,22 @@ def test_the_command_prints_tables(tmp_path, capsys):
     assert libero_tables.main([str(tmp_path / "absent")]) == 2
     assert libero_tables.main([str(first), str(tmp_path / "absent")]) == 2
     assert "error: " in capsys.readouterr().err
+
+
+def test_what_a_record_says_moves_no_cursor(tmp_path, capsys):
+    first, second, evil = tmp_path / "first.jsonl", tmp_path / "second.jsonl", "\x1b[2J\nforged\u202e"
+    append(first, [lost(observes=evil, versions={"a": evil}, error=evil), episode(observes=evil, versions={"a": evil}, init_index=1)])
+    append(second, [episode(observes=evil + "x", init_index=1)])
+    for arguments in ([str(first)], [str(first), str(second)]):
+        assert libero_tables.main(arguments) == 0
+        shown = capsys.readouterr().out
+        assert shown.replace("\n", "").isprintable() and "\nforged" not in shown and "forged" in shown
+    append(second, [episode(observes="other")])
+    assert libero_tables.main([str(second)]) == 2
+    error = capsys.readouterr().err
+    assert "differ in observes" in error and error.rstrip("\n").isprintable()
+
+
+def test_episodes_that_were_cut_for_trying_out_are_named_so(tmp_path):
+    cut, whole = (libero_tables.described(tmp_path, [episode(most_steps=n)]) for n in (40, 0))
+    assert "ended after 40 steps at most" in cut and "ended after" not in whole

@@ -77,6 +77,8 @@ def array(**changed):
         msgpack.packb({"a": {b"__npgeneric__": True, b"data": 300, b"dtype": "|u1"}}),
         msgpack.packb({"a": {b"__npgeneric__": True, b"data": "x", b"dtype": "<f4"}}),
         msgpack.packb({"a": [0] * 70_000}),
+        msgpack.packb({"a": [[{}] * 60_000] * 2}),
+        msgpack.packb({"a": [dict.fromkeys("bcdefgh")] * 10_000}),
     ],
 )
 def test_what_is_no_message_is_refused(data):
