@@ -30,7 +30,7 @@ def two_bowls(rng, n):
     """``n`` demonstrations of one step with two bowls, one of them beside the anchor that the instruction names."""
     demos = []
     for _ in range(n):
-        names = [None] * TOKENS
+        names: list[str | None] = [None] * TOKENS
         slots = rng.permutation(6)[:4]
         anchors = rng.permutation(["red mug", "green can", "blue box"])[:2]
         for slot, name in zip(slots, ["black bowl", "black bowl", *anchors], strict=True):
