@@ -249,7 +249,13 @@ def _asked(policy: Policy, message: dict[str, Any], least: int) -> np.ndarray:
         actions = policy.infer(message).get("actions")
     except Exception as error:
         raise PolicyError(f"the policy server failed: {type(error).__name__}: {str(error)[:1000]}") from error
-    if not isinstance(actions, np.ndarray) or actions.ndim != 2 or actions.shape[1] != 7 or len(actions) < least:
+    if (
+        not isinstance(actions, np.ndarray)
+        or actions.ndim != 2
+        or actions.shape[1] != 7
+        or actions.dtype.kind not in "iuf"
+        or len(actions) < least
+    ):
         found = f"shape {actions.shape}" if isinstance(actions, np.ndarray) else f"a {type(actions).__name__}"
         raise PolicyError(
             f'the policy server answers with "actions" of {found}; at least {least} rows of 7 numbers are needed (--replan-steps)'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ class Replay:
             with np.load(path, allow_pickle=False) as file:
                 self.actions = {name: np.array(file[name], np.float64) for name in file.files}
             self.identity = hashlib.sha256(path.read_bytes()).hexdigest()
-        except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError, TypeError, EOFError, RuntimeError, MemoryError, zlib.error, zipfile.BadZipFile) as error:
             raise ReplayError(f"{path} is no file of actions ({error})") from None
         for name, rows in self.actions.items():
             if rows.ndim != 2 or rows.shape[1] != 7 or not len(rows) or not np.isfinite(rows).all():
@@ -64,5 +65,5 @@ def fixtures_of(path: Path) -> dict[str, dict[str, list[float]]]:
                 if np.shape(pose) != (7,) or not np.isfinite(np.asarray(pose, float)).all():
                     raise ValueError(f"{name} of {scene} has no place of 7 finite numbers")
         return found
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ReplayError(f"{path} is no file of records ({error})") from None

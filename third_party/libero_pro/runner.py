@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
+import dataclasses
 import json
 import os
 import signal
@@ -16,7 +16,10 @@ import time
 import urllib.parse
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from server import Address
 
 DONE, BAD_INPUT, RESUMABLE = 0, 2, 3
 HERE = Path(__file__).resolve().parent
@@ -42,6 +45,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--address", default="ws://localhost:8000", help="of the policy server [%(default)s]")
+    add("--deadline", type=float, default=600, help="seconds in which the policy server must give an answer [%(default)g]")
     add("--actions", type=Path, help="file of recorded actions (.npz) to carry out in place of a policy's; only its episodes are run")
     add("--fixtures", type=Path, help="file of records whose fixtures' places are taken, for episodes that it has")
     add("--suites", default=",".join(DEFAULT_SUITES), help="names of suites, separated by commas [standard, _swap and _task of the three]")
@@ -70,6 +74,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
         ("states", 0),
         ("subset", 0),
         ("minutes", 0),
+        ("deadline", 1),
         ("seed", 0),
         ("replan_steps", 1),
         ("settle_steps", 0),
@@ -83,34 +88,33 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     return given
 
 
-def address_of(text: str) -> tuple[str, int]:
-    """(host with its scheme as openpi-client wants it, port).
+def address_of(text: str, deadline_s: float) -> Address:
+    """Where the policy server is; deadline_s: of one answer.
 
     Raises:
       UsageError: it is no address.
     """
+    from server import Address
+
     try:
         parts = urllib.parse.urlsplit(text if "//" in text else f"ws://{text}")
         if parts.scheme in ("ws", "wss") and parts.hostname:
-            return f"{parts.scheme}://{parts.hostname}", parts.port or (443 if parts.scheme == "wss" else 80)
+            return Address(f"{parts.scheme}://{parts.hostname}", parts.port or (443 if parts.scheme == "wss" else 80), deadline_s)
     except ValueError:
         pass
     raise UsageError(f"--address={text} is no address of a policy server, like ws://localhost:8000")
 
 
-def identity_of(metadata: dict[str, Any]) -> str:
-    """SHA-256 of what a server says of itself, without how fast it is; as coda_jax/learning/policies/remote.py has it."""
-    kept = {name: value for name, value in metadata.items() if name != "timing"}
-    return hashlib.sha256(json.dumps(kept, sort_keys=True, default=str).encode()).hexdigest()
+def metadata_of(address: Address) -> tuple[dict[str, Any], str]:
+    """(what the server says of itself, its identity). Raises server.ServerError."""
+    from server import Client, ServerError
 
-
-def metadata_of(host: str, port: int) -> dict[str, Any]:
-    """What the server says of itself. Raises server.ServerError."""
-    from server import connected
-
-    client = connected(host, port)
-    client._ws.close()
-    return client.get_server_metadata()
+    client = Client(address)
+    client.close()
+    observes = client.metadata.get("observes", "pixels")
+    if not isinstance(observes, str) or not observes.isprintable() or len(observes) > 100:
+        raise ServerError(f'{address}: the server\'s metadata must say in a short text what the policy "observes"')
+    return client.metadata, client.identity
 
 
 def check_stack(any_stack: bool) -> None:
@@ -187,9 +191,10 @@ def run(given: argparse.Namespace) -> int:
     print("episodes: " + ", ".join(f"{suite} {count}" for suite, count in counts.items()), flush=True)
     if given.dry_run:
         return DONE
-    host, port = address_of(given.address)
-    metadata = {"observes": "nothing"} if replay else metadata_of(host, port)
-    observes = str(metadata.get("observes", "pixels"))
+    address = address_of(given.address, given.deadline)
+    metadata, identity = ({"observes": "nothing"}, replay.identity) if replay else metadata_of(address)
+    address = dataclasses.replace(address, identity=identity)
+    observes = metadata.get("observes", "pixels")
     if given.no_images and observes == "pixels" and metadata.get("server") == "coda_jax":
         raise UsageError("this policy sees pictures: leave --no-images out")
     settings = Settings(
@@ -205,7 +210,7 @@ def run(given: argparse.Namespace) -> int:
     )
     same = {
         "stack": "official",
-        "policy": replay.identity if replay else identity_of(metadata),
+        "policy": identity,
         "observes": observes,
         "seed": given.seed,
         "settle_steps": given.settle_steps,
@@ -225,10 +230,10 @@ def run(given: argparse.Namespace) -> int:
     def give_up() -> bool:
         return bool(stopped) or (given.minutes > 0 and time.monotonic() - began > 60 * given.minutes)
 
-    slowest = 120 + 5.0 * max(plan.step_limit(suite) for suite in counts)  # 5 s a step: ten times what pictures take
+    slowest = given.deadline + 120 + 5.0 * max(plan.step_limit(suite) for suite in counts)  # 5 s a step: ten times what pictures take
     try:
         workers = min(given.workers, max(total, 1))
-        for episode, record, said in run_all(left, by_name, settings, host, port, given.actions, workers, slowest, give_up):
+        for episode, record, said in run_all(left, by_name, settings, address, given.actions, workers, slowest, give_up):
             if record is None:
                 record = _died(episode, by_name[episode.suite, episode.name], given.most_steps, said or "")
             records.add(record)
@@ -276,7 +281,9 @@ def main(arguments: list[str]) -> int:
     except Exception as error:
         if type(error).__name__ not in ("UsageError", "SuiteError", "RecordsError", "ReplayError", "ServerError"):
             raise
-        print(f"error: {error}", file=sys.stderr)
+        from server import shown
+
+        print(f"error: {shown(str(error))}", file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
         return RESUMABLE

@@ -14,7 +14,7 @@ from typing import Any
 from episode import Arena, GraphicsError, Policy, PolicyError, Settings, run
 from plan import Episode, Task
 from replay import Replay
-from server import ServerError, connected
+from server import Address, Client, ServerError
 
 _Key = tuple[str, str]  # suite and name of a task
 
@@ -23,12 +23,12 @@ class StopRun(RuntimeError):
     """The run cannot go on; the message says what to change. Episodes recorded so far stay."""
 
 
-def work(pipe: Connection, tasks: Mapping[_Key, Task], settings: Settings, host: str, port: int, actions: Path | None) -> None:
+def work(pipe: Connection, tasks: Mapping[_Key, Task], settings: Settings, address: Address, actions: Path | None) -> None:
     """Of a worker: run the episodes that come through the pipe, until None comes. actions: file of them in place of a policy server."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     arena: Arena | None = None
     try:
-        policy: Policy = Replay(actions, settings.replan_steps) if actions is not None else connected(host, port)
+        policy: Policy = Replay(actions, settings.replan_steps) if actions is not None else Client(address)
         while (episode := pipe.recv()) is not None:
             task = tasks[episode.suite, episode.name]
             try:
@@ -46,7 +46,7 @@ def work(pipe: Connection, tasks: Mapping[_Key, Task], settings: Settings, host:
         pipe.send(("stop", str(error)))
     except (OSError, EOFError) as error:
         with contextlib.suppress(OSError):
-            pipe.send(("stop", f"the policy server at {host}:{port} is not there any more ({error})"))
+            pipe.send(("stop", f"the policy server at {address} is not there any more ({error})"))
     finally:
         if arena is not None:
             arena.close()
@@ -81,8 +81,7 @@ def run_all(
     passes: Sequence[Sequence[Episode]],
     tasks: Mapping[_Key, Task],
     settings: Settings,
-    host: str,
-    port: int,
+    address: Address,
     actions: Path | None,
     count: int,
     deadline_s: float,
@@ -95,7 +94,7 @@ def run_all(
     Raises:
       StopRun: the policy server or OpenGL is missing, or an environment cannot be made.
     """
-    arguments = (tasks, settings, host, port, actions)
+    arguments = (tasks, settings, address, actions)
     pending = [list(one) for one in passes]
     workers = [_Worker(*arguments) for _ in range(count)]
     last: dict[int, _Key] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -30,14 +31,17 @@ class Records:
         self._same = {"format": FORMAT, **same}
         assert self._same.keys() == set(SAME)
         self.records: list[dict[str, Any]] = []
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("a+b")
+        self._path = path
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("a+b")
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._file.seek(0)
+            data = self._file.read()
         except BlockingIOError:
             raise RecordsError(f"another run is writing {path}: wait for it, or choose another --out") from None
-        self._file.seek(0)
-        data = self._file.read()
+        except OSError as error:
+            raise RecordsError(f"{path} cannot be written ({error}); choose another --out") from None
         whole = data[: data.rfind(b"\n") + 1]  # what a kill cut short is run again
         for number, line in enumerate(whole.split(b"\n")[:-1], 1):
             self.records.append(self._read(path, number, line))
@@ -47,24 +51,29 @@ class Records:
     def add(self, record: dict[str, Any]) -> None:
         """Append one episode, on disk when this returns."""
         record = {**self._same, **record}
-        self._file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        line = json.dumps(record, allow_nan=False).encode() + b"\n"
+        try:
+            self._file.write(line)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise RecordsError(f"{self._path} cannot be written any more ({error}); make room, and the same command goes on") from None
         self.records.append(record)
         self.done.add(key_of(record))
 
     def close(self) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # of what could not be written, which has been said
+            self._file.close()
 
     def _read(self, path: Path, number: int, line: bytes) -> dict[str, Any]:
         try:
             record = json.loads(line)
-            key_of(record)
+            hash(key_of(record))
             found = {name: record[name] for name in (*SAME, "outcome")}
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise RecordsError(f"{path}:{number} is no record ({error}); choose another --out, or remove the line") from None
         for name, wanted in self._same.items():
-            if found[name] != wanted:
+            if type(found[name]) is not type(wanted) or found[name] != wanted:
                 raise RecordsError(
                     f"{path} was made with {name} {_short(found[name])}, this run has {_short(wanted)}; choose another --out, or set it "
                     "back"

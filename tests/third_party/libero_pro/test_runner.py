@@ -3,16 +3,22 @@
 import json
 import os
 import signal
+import socket
 import subprocess
+import threading
 import time
+from types import SimpleNamespace
 
+import msgpack
 import numpy as np
 import psutil
 import pytest
+from websockets.sync.server import serve
 
 from coda_jax.doors.server import PolicyServer, ServeSettings
 from coda_jax.evaluation.libero.records import read
 from coda_jax.learning.policies.remote import identity_of
+from coda_jax.learning.policies.wire import pack
 
 METADATA = {"server": "scripted", "observes": "state", "sizes": [1, 2.5], "timing": {"infer_ms": 3.0}}
 
@@ -149,6 +155,94 @@ def test_what_cannot_be_run_is_said_at_once(reference, tmp_path):
     code, _, err = run(reference, server, tmp_path / "x.jsonl", *GOAL)  # which has ended
     assert code == 2 and "no policy server answers at ws://127.0.0.1" in err and "--mode=serve" in err
     assert not list(tmp_path.iterdir())
+
+
+class Hostile:
+    """A server that greets with these bytes, and answers everything with those; None: says nothing."""
+
+    def __init__(self, greeting, answer=None):
+        self.ended = threading.Event()
+
+        def handle(connection):
+            for data in (greeting, answer):
+                if data is None:
+                    self.ended.wait()
+                    return
+                connection.send(data)
+                connection.recv()
+
+        self.server = serve(handle, "127.0.0.1", 0, compression=None)
+        self.port = self.server.socket.getsockname()[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.server.shutdown()
+
+
+def objects(shape):
+    """Actions of Python objects at addresses that the server chose."""
+    entries = {b"__ndarray__": True, b"data": b"A" * 8 * shape[0] * shape[1], b"dtype": "|O", b"shape": list(shape)}
+    return msgpack.packb({"actions": entries})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("greeting", "said"),
+    [
+        (None, "TimeoutError"),
+        ("go away\x1b[2J", "the server says: go away [2J"),
+        (b"\xc1", "no policy server of openpi's protocol"),
+        (msgpack.packb([1]), "the message is a list"),
+        (msgpack.packb({"a": {b"b": 1}}), "no policy server of openpi's protocol"),
+        (msgpack.packb({"observes": "\x1b[2J"}), 'must say in a short text what the policy "observes"'),
+        (msgpack.packb({"observes": [1]}), 'must say in a short text what the policy "observes"'),
+        (msgpack.packb({"a": bytes(2**24)}), "no policy server of openpi's protocol"),
+        (objects((2, 7)), "'|O' is no type of numbers"),
+    ],
+)
+def test_a_server_that_greets_with_something_else(reference, tmp_path, greeting, said):
+    with Hostile(greeting) as server:
+        code, _, err = run(reference, server, tmp_path / "x.jsonl", *GOAL, "--deadline=2")
+    assert code == 2 and said in err and err.rstrip("\n").isprintable(), err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_a_socket_that_accepts_and_says_nothing(reference, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = SimpleNamespace(port=silent.getsockname()[1])
+        code, _, err = run(reference, address, tmp_path / "x.jsonl", *GOAL, "--deadline=2")
+    assert code == 2 and "no policy server of openpi's protocol" in err, err
+
+
+@pytest.mark.slow
+def test_records_that_cannot_be_written(reference, tmp_path):
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    with served(Scripted()) as server:
+        for out in ("file/records.jsonl", ".", "pipe"):
+            code, _, err = run(reference, server, tmp_path / out, *GOAL)
+            assert code == 2 and "cannot be written" in err and "choose another --out" in err, err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (None, "the policy server failed: TimeoutError"),
+        (objects((5, 7)), "'|O' is no type of numbers"),
+        (pack({"actions": np.ones((5, 7), bool)}), 'answers with "actions" of shape (5, 7)'),
+    ],
+)
+def test_a_server_that_answers_with_something_else(reference, tmp_path, answer, said):
+    with Hostile(pack(METADATA), answer) as server:
+        code, _, err = run(reference, server, tmp_path / "x.jsonl", *GOAL, "--deadline=3")
+    assert code == 2 and said in err and "0 episodes are recorded" in err, err
+    assert not (tmp_path / "x.jsonl").read_text()
 
 
 @pytest.mark.slow
