@@ -6,7 +6,7 @@ bash launch/local.sh --config=experiments/libero_pro.py:smoke      (every stage,
 
 The run that is kept in docs/results/libero_pro.md, on two x86 cores without a GPU, 1 h 32 min beside other work (two rounds and smaller
 limits than the defaults below, which --dry_run puts at 3 h 10 min on idle cores); before and after, with the words of the task files:
-standard 89 and 85 %, Pos 48 and 44 %, Task 49 and 44 %. The rounds cost more than they gave; the page says what is known of why. Its command:
+standard 89 and 85 %, Pos 48 and 44 %, Task 49 and 44 %. The rounds cost more than they gave; the page says why. Its command:
 
 bash launch/local.sh --config=experiments/libero_pro.py --config.demos.count=900 --config.clone.steps=10000 --config.rounds.count=2 \
     --config.rounds.bases=40 --config.rounds.environments=24 --config.rounds.most_rollouts=8 --config.diagnose.failures=12 \
