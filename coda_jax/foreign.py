@@ -17,10 +17,13 @@ def read_plain(path: Path, most_bytes: int) -> bytes:
     Raises:
       OSError: it cannot be read, or is no plain file (a pipe would wait for its writer, a device never end).
     """
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "a null character in its name")
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)  # a file object of a folder is refused, and would leave it open
+        raise OSError(errno.EINVAL, "it is no plain file")
     with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "it is no plain file")
         return file.read(most_bytes + 1)
 
 
