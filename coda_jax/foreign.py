@@ -19,10 +19,13 @@ from typing import BinaryIO
 @contextlib.contextmanager
 def open_plain(path: Path) -> Generator[BinaryIO]:
     """A plain file, opened for reading. Raises OSError as read_plain does."""
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "a null character in its name")
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)  # a file object of a folder is refused, and would leave it open
+        raise OSError(errno.EINVAL, "it is no plain file")
     with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "it is no plain file")
         yield file
 
 

@@ -16,10 +16,12 @@ def test_only_plain_files_are_read_and_never_more_than_asked(tmp_path):
     assert foreign.read_plain(tmp_path / "plain", 8) == b"12345678" and foreign.read_plain(tmp_path / "plain", 3) == b"1234"
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "device").symlink_to("/dev/zero")
-    for name in ("pipe", "device"):
+    open_before = len(os.listdir("/proc/self/fd"))
+    for name in ("pipe", "device", "."):
         with pytest.raises(OSError, match="it is no plain file"):
             foreign.read_plain(tmp_path / name, 8)
-    for name in (".", "gone"):
+    assert len(os.listdir("/proc/self/fd")) == open_before
+    for name in ("gone", "gone\0", "x" * 5000):
         with pytest.raises(OSError):
             foreign.read_plain(tmp_path / name, 8)
 

@@ -1,4 +1,4 @@
-"""LIBERO's task files (BDDL, a form of PDDL): read into plain data, and written from it.
+"""LIBERO's task files (BDDL, a form of PDDL): read into plain data (written from it: writing.py).
 
 A file is one S-expression. Everything counts in lower case, as the official reader takes it: names, predicates, and the language, which
 policies are told.
@@ -198,9 +198,13 @@ def _region(group: _Word | _Group) -> Region:
     target: str | None = None
     ranges: tuple[tuple[float, float, float, float], ...] = ()
     yaw = (0.0, 0.0)
+    heads: set[str] = set()
     for part in group.items[1:]:
         if isinstance(part, _Word) or len(part.items) != 2:
             raise _fail(part.line, f"region {name}: write (:target thing), (:ranges (...)), (:yaw_rotation (...)) or (:rgba (...))")
+        if part.head in heads:
+            raise _fail(part.line, f"region {name}: {part.head} stands there twice: the official reader forgets the first: remove one")
+        heads.add(part.head)
         value = part.items[1]
         if part.head == ":target":
             target = _name(value, f"the target of region {name}")
@@ -364,32 +368,3 @@ def read(path: Path) -> Problem:
         raise BddlError(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
     except BddlError as error:
         raise BddlError(f"{path}, {error}") from error
-
-
-def write(problem: Problem) -> str:
-    """The text of a task file: ``parse`` gives the same problem back (in lower case), and the official reader the same scene."""
-    regions = "".join(
-        f"    ({r.name.removeprefix(r.target + '_')}\n        (:target {r.target})\n"
-        + (f"        (:ranges ({' '.join('(' + ' '.join(map(repr, rect)) + ')' for rect in r.ranges)}))\n" if r.ranges else "")
-        + (f"        (:yaw_rotation (({r.yaw_rad[0]!r} {r.yaw_rad[1]!r})))\n" if r.yaw_rad != (0.0, 0.0) else "")
-        + "    )\n"
-        for r in problem.regions
-    )
-    return (
-        f"(define (problem {problem.name})\n  (:domain robosuite)\n  (:language {problem.language})\n  (:regions\n{regions}  )\n"
-        f"  (:fixtures\n{_written_things(problem.fixtures)}  )\n  (:objects\n{_written_things(problem.objects)}  )\n"
-        f"  (:obj_of_interest\n{''.join(f'    {n}' + chr(10) for n in problem.of_interest)}  )\n"
-        f"  (:init\n{''.join(f'    {_written(a)}' + chr(10) for a in problem.init)}  )\n"
-        f"  (:goal\n    (And {' '.join(map(_written, problem.goal))})\n  )\n)\n"
-    )
-
-
-def _written(atom: Atom) -> str:
-    return f"({WRITTEN[atom.predicate]} {' '.join(atom.names)})"
-
-
-def _written_things(things: tuple[Thing, ...]) -> str:
-    by_category: dict[str, list[str]] = {}
-    for thing in things:
-        by_category.setdefault(thing.category, []).append(thing.name)
-    return "".join(f"    {' '.join(names)} - {category}\n" for category, names in by_category.items())

@@ -12,14 +12,19 @@ import dataclasses
 import json
 from pathlib import Path
 
+import pydantic
+
+from coda_jax.programs.errors import quote
 from coda_jax.programs.expressions import shown
 from coda_jax.runtime import InputError
 from coda_jax.scenes.libero import tasks, things
-from coda_jax.scenes.libero.bddl import Atom, Problem, Region, write
+from coda_jax.scenes.libero.bddl import Atom, Problem, Region
+from coda_jax.scenes.libero.fitting import require_fit
 from coda_jax.scenes.libero.goals import to_atom
-from coda_jax.scenes.libero.importing import model_of
+from coda_jax.scenes.libero.importing import model_of, models
 from coda_jax.scenes.libero.placing import TABLE, Contents, contents, goal_parts
 from coda_jax.scenes.libero.things import DRAWER, FRICTION, Model
+from coda_jax.scenes.libero.writing import write
 from coda_jax.scenes.spec import ObjectAttributes, Placement, SceneSpec, from_json, to_json
 
 FORMAT = 1
@@ -62,10 +67,8 @@ def problem_of(spec: SceneSpec) -> Problem:
     found, goal = contents(source), to_atom(spec.task.goal)
     if goal is None:
         raise InputError(f"the goal {shown(spec.task.goal)} is no predicate of a task file: ask for one of LIBERO's")
-    stated = {o.object: model_of(o.asset) for o in spec.attributes.objects}
-    kept = {n: m for n, m in stated.items() if m.category != DRAWER}
-    if kept != found.free | found.fixtures:
-        raise InputError(f"the scene holds {', '.join(kept)}, its task {spec.spatial.layout} other things: edit places, not what is there")
+    require_fit(spec, models(found))
+    kept = found.free | found.fixtures
     regions, init = [], []
     for name, model in kept.items():
         place = spec.placement(name)
@@ -77,8 +80,9 @@ def problem_of(spec: SceneSpec) -> Problem:
             inside = any(r.predicate == "in" for r in source.init if r.names == (name, place.region))
             init.append(Atom("in" if inside else "on", (name, place.region)))
     for place in spec.spatial.placements:
-        if place.opening is not None and place.opening >= OPEN_FROM and stated[place.object].category in ("wooden_cabinet", DRAWER):
-            part = place.object if stated[place.object].category == DRAWER else f"{place.object}_top"
+        category = model_of(spec.attribute(place.object).asset).category
+        if place.opening is not None and place.opening >= OPEN_FROM and category in ("wooden_cabinet", DRAWER):
+            part = place.object if category == DRAWER else f"{place.object}_top"
             init.append(Atom("open", (f"{part}_region",)))
     goals = {n for n in goal.names if n not in kept}
     parts = [r for r in source.regions if not r.ranges or r.name in goals]
@@ -115,13 +119,13 @@ def _attributes(thing: ObjectAttributes, model: Model) -> list[str]:
 
 
 def export(spec: SceneSpec) -> Exported:
-    """Both texts of a scene. Raises InputError as ``problem_of``."""
+    """Both texts of a scene. Raises InputError as ``problem_of`` and ``writing.write``."""
     beside = {"format": FORMAT, "only_here": list(only_beside(spec)), "scene": json.loads(to_json(spec))}
     return Exported(write(problem_of(spec)), json.dumps(beside, indent=1, sort_keys=True) + "\n")
 
 
 def write_files(spec: SceneSpec, folder: Path) -> tuple[Path, Path]:
-    """Both files of a scene in a folder, named by its hash. Raises InputError as ``problem_of``, OSError."""
+    """Both files of a scene in a folder, named by its hash. Raises InputError as ``export``, OSError."""
     made = export(spec)
     folder.mkdir(parents=True, exist_ok=True)
     bddl, beside = folder / f"{spec.scene_id}.bddl", folder / f"{spec.scene_id}.json"
@@ -141,5 +145,9 @@ def read_beside(text: str) -> SceneSpec:
         if not isinstance(value, dict) or value.get("format") != FORMAT:
             raise ValueError(f"format {value.get('format') if isinstance(value, dict) else None!r} is not {FORMAT}")
         return from_json(json.dumps(value["scene"]))
+    except pydantic.ValidationError as error:
+        wrong = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = quote(".".join(map(str, wrong["loc"])))
+        raise InputError(f"the JSON beside the task file is no scene: {where}: {wrong['msg']}: export the scene again") from error
     except (ValueError, KeyError, RecursionError) as error:
         raise InputError(f"the JSON beside the task file is no scene: {str(error).splitlines()[0]}: export the scene again") from error

@@ -10,6 +10,7 @@ import numpy as np
 
 from coda_jax.runtime import InputError
 from coda_jax.scenes.libero import importing, states, tasks, things
+from coda_jax.scenes.libero.fitting import require_fit
 from coda_jax.scenes.libero.things import DRAWER, DRAWER_SUFFIX, FRICTION, Model
 from coda_jax.scenes.spec import ObjectAttributes, SceneSpec
 from coda_jax.sim.libero import layout, models
@@ -39,17 +40,15 @@ def build(spec: SceneSpec, few: bool = False) -> SceneModel:
     """The physics of a LIBERO scene; ``few``: with few primitives and explicit pairs (surrogates/model.py).
 
     Raises:
-      InputError: its layout names no task, its objects are not the task's, or the package, its files or the right MuJoCo are missing.
+      InputError: its layout names no task, it is none of that task (fitting.py), or the package, its files or the right MuJoCo are missing.
     """
     task = models.load(tasks.task(spec.spatial.layout))
     if few:
         task = surrogate(task)
     found = layout.of(task)
-    expected = tuple(n for n, i in found.index.items() if i < TOKENS)
-    if spec.object_ids != expected:
-        raise InputError(f"a scene of {task.key} has {', '.join(expected)}, not {', '.join(spec.object_ids)}: keep objects and order")
+    require_fit(spec, dict(zip(found.index, found.things, strict=False)))  # behind the things the index has regions
     scale = np.ones(TOKENS)
-    scale[: len(expected)] = [o.scale for o in spec.attributes.objects]
+    scale[: len(found.things)] = [o.scale for o in spec.attributes.objects]
     model = _model(spec, task, found)
     return SceneModel(spec, task, found, model, _start(spec, task, found), scale)
 

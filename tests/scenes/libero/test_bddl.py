@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from coda_jax.scenes.libero import bddl, package, tasks
+from coda_jax.scenes.libero import bddl, package, tasks, writing
 from coda_jax.scenes.libero.bddl import Atom, BddlError
 from tests.scenes.libero.texts import TASK
 
@@ -22,7 +24,34 @@ def test_reads_everything_in_lower_case_as_the_official_reader():
 
 def test_what_is_written_is_read_again():
     problem = bddl.parse(TASK)
-    assert bddl.parse(bddl.write(problem)) == problem
+    assert bddl.parse(writing.write(problem)) == problem
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"language": "x) (:goal (And (Open flat_stove_1)))"}, "instruction .* without brackets and semicolons"),
+        ({"language": "open; the drawer"}, "instruction 'open"),
+        ({"language": "open\nthe drawer"}, "printable characters"),
+        ({"language": "\ud800"}, "printable characters"),
+        ({"language": " "}, "cannot be written .* the language is 1 to 300"),
+        ({"name": "libero_tabletop_manipulation) (:domain other"}, "cannot be written"),
+        ({"of_interest": ("plate_1 cookies_1",)}, "of_interest would be read as something else"),
+        ({"init": (Atom("on", ("plate_1 cookies_1", "main_table_plate_region")),)}, "cannot be written .*takes 2 names, not 3"),
+        ({"goal": (Atom("open", ("top_region) (Open flat_stove_1",)),)}, "cannot be written"),
+        ({"regions": (bddl.Region("plate_region", "main_table"),)}, "cannot be written"),
+        ({"regions": (bddl.Region("main_table_plate_region", "main_table", ((float("nan"),) * 4,)),)}, "'nan' is no number"),
+    ],
+)
+def test_what_would_be_read_as_something_else_is_not_written(change, message):
+    with pytest.raises(BddlError, match=message):
+        writing.write(dataclasses.replace(bddl.parse(TASK), **change))
+
+
+def test_words_are_written_as_they_are_and_read_in_lower_case():
+    problem = dataclasses.replace(bddl.parse(TASK), language="Put  the BOWL on the caf\u00e9's plate")
+    assert "(:language Put  the BOWL" in writing.write(problem)
+    assert bddl.parse(writing.write(problem)).language == "put the bowl on the caf\u00e9's plate"
 
 
 @pytest.mark.parametrize(
@@ -37,6 +66,7 @@ def test_what_is_written_is_read_again():
         ("0.09 0.04 0.11 0.06", "0.09 0.04 1e9 0.06", "no number between -20 and 20"),
         ("0.09 0.04 0.11 0.06", "0.09 0.04 0.02 0.06", "ends before it begins"),
         ("0.09 0.04 0.11 0.06", "0.09 0.04 0.11", "4 numbers"),
+        ("(:ranges ((0.09", "(:target other) (:ranges ((0.09", "region plate_region: :target stands there twice"),
         ("3.0 3.2", "__import__('os') 3.2", "line 9"),
         ("(:domain robosuite)", "(:domain other)", "must be robosuite"),
         ("(:domain robosuite)", "(:domain robosuite) (:domain robosuite)", "stands there twice"),
@@ -79,7 +109,7 @@ def test_every_task_file_of_the_suites_is_read_and_written():
     for suite in tasks.SUITES:
         for task in tasks.tasks(suite):
             problem = task.problem()
-            assert bddl.parse(bddl.write(problem)) == problem
+            assert bddl.parse(writing.write(problem)) == problem
             assert problem.goal
 
 

@@ -78,6 +78,27 @@ def test_a_scene_of_other_things_is_refused(spec):
         exporting.problem_of(changed(spec, "cookies_1", asset="libero/butter"))
 
 
+def test_a_scene_that_says_something_else_than_it_shows_is_not_written(spec, tmp_path):
+    """Names and sentences of a scene may be anything; in a task file they would become sections of it."""
+    place = dataclasses.replace(spec.spatial.placements[0], support="cabinet", region="a)) (:goal (And (Open b)))")
+    told = dataclasses.replace(spec.task, instruction="x) (:goal (And (Open flat_stove_1)))")
+    for hostile in (
+        dataclasses.replace(spec, task=told),
+        dataclasses.replace(spec, spatial=dataclasses.replace(spec.spatial, placements=(place, *spec.spatial.placements[1:]))),
+        dataclasses.replace(spec, spatial=dataclasses.replace(spec.spatial, placements=())),
+    ):
+        with pytest.raises(InputError):
+            exporting.write_files(hostile, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_field_that_is_wrong_beside_a_task_file_is_named(spec):
+    beside = json.loads(exporting.export(spec).beside)
+    beside["scene"]["spatial"]["placements"][0]["yaw_rad"] = "left"
+    with pytest.raises(InputError, match=r"spatial\.placements\.0\.yaw_rad.*: .*valid number: export the scene again"):
+        exporting.read_beside(json.dumps(beside))
+
+
 @pytest.mark.libero
 def test_scenes_of_the_package_are_written_and_read():
     for family in tasks.FAMILIES:
