@@ -32,8 +32,9 @@ def write(problem: Problem) -> str:
 def _lower(value: Any) -> Any:
     """A problem, or a part of one, as ``parse`` gives it back."""
     if isinstance(value, Problem):
-        low = {f.name: _lower(getattr(value, f.name)) for f in dataclasses.fields(Problem)}
-        return Problem(**low | {"language": " ".join(low["language"].split())})
+        low: dict[str, Any] = {f.name: _lower(getattr(value, f.name)) for f in dataclasses.fields(Problem)}
+        low["language"] = " ".join(low["language"].split())
+        return Problem(**low)
     if isinstance(value, Region | Atom | Thing):
         return type(value)(**{f.name: _lower(getattr(value, f.name)) for f in dataclasses.fields(value)})
     if isinstance(value, tuple):

@@ -8,7 +8,6 @@ import functools
 import hashlib
 import json
 import lzma
-import math
 import os
 import subprocess
 import tempfile
@@ -20,7 +19,7 @@ import numpy as np
 
 from coda_jax.foreign import read_plain, run_module
 from coda_jax.runtime import InputError, cache_home
-from coda_jax.scenes.libero import bddl, package, tasks
+from coda_jax.scenes.libero import package, tasks
 from coda_jax.scenes.libero.bddl import Problem
 from coda_jax.sim.libero.control import ARM, FINGERS, TORQUE_LIMITS_NM
 from coda_jax.sim.quiet import quiet
@@ -28,11 +27,7 @@ from coda_jax.sim.quiet import quiet
 FORMAT = 1  # of the kept files
 BUILD_S = 300.0  # for one official environment
 _MOST_KEPT, _MOST_MODEL = 8 * 2**20, 32 * 2**20  # bytes, packed and unpacked
-_MOST_HEAD = 500  # bytes of the seven joints before a kept model
 _HASH = hashlib.sha256().digest_size
-
-
-TaskParts = tuple[np.ndarray, mujoco.MjModel]  # [7] home joints of the arm, and the model
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -72,13 +67,8 @@ def _unpack(content: bytes) -> tuple[list[float], bytes]:
     """Raises ValueError for anything that ``_pack`` did not write."""
     if len(content) > _MOST_KEPT or hashlib.sha256(content[_HASH:]).digest() != content[:_HASH]:
         raise ValueError("its checksum is wrong")
-    packed = lzma.LZMADecompressor(memlimit=256 * 2**20)
-    unpacked = packed.decompress(content[_HASH:], _MOST_HEAD + _MOST_MODEL)
-    if not packed.eof:
-        raise ValueError("it is cut off, or larger than a model")
+    unpacked = lzma.LZMADecompressor(memlimit=256 * 2**20).decompress(content[_HASH:], _MOST_MODEL)
     head, _, model = unpacked.partition(b"\n")
-    if len(head) > _MOST_HEAD:
-        raise ValueError("it does not begin with the arm's joints")
     return json.loads(head), model
 
 
@@ -92,46 +82,20 @@ def _built(task: tasks.Task) -> tuple[list[float], bytes]:
             raise InputError(f"the official environment of {task.key} was not ready after {BUILD_S:.0f} s: is the machine busy?") from error
         answer: dict[str, Any] = {}
         with contextlib.suppress(ValueError, IndexError):
-            last = json.loads(done.stdout.splitlines()[-1])
-            answer = last if isinstance(last, dict) else {}
+            answer = json.loads(done.stdout.splitlines()[-1])
         if "home" not in answer or not out.is_file():
             said = answer.get("error") or (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
             raise InputError(f"the official environment of {task.key} could not be made ({str(said)[:400]}): {package.INSTALL}")
-        if out.stat().st_size > _MOST_MODEL:
-            raise InputError(
-                f"the official environment of {task.key} is larger than {_MOST_MODEL // 2**20} MiB: its assets are not LIBERO's"
-            )
         return answer["home"], read_plain(out, _MOST_MODEL)
 
 
-def _opened(home: Any, content: bytes, task: tasks.Task) -> TaskParts:
-    """A kept model as MuJoCo reads it.
-
-    Raises:
-      ValueError: it is no model, or not one of LIBERO's with the joints of its arm.
-    """
-    if not isinstance(home, list) or len(home) != ARM or not all(isinstance(v, float) and abs(v) < math.tau for v in home):
-        raise ValueError("the arm's joints are no numbers")
-    try:
-        model = mujoco.MjModel.from_binary_path("task.mjb", {"task.mjb": content})
-    except mujoco.FatalError as error:  # sizes for which there is no memory
-        raise ValueError(str(error)) from error
-    _expect(model, task)
-    return np.array(home), model
-
-
-def _kept(path: Path, task: tasks.Task) -> TaskParts:
+def _kept(path: Path, task: tasks.Task) -> tuple[list[float], bytes]:
     with contextlib.suppress(OSError, ValueError, lzma.LZMAError):
-        return _opened(*_unpack(read_plain(path, _MOST_KEPT)), task)
-    home, content = _built(task)
+        return _unpack(read_plain(path, _MOST_KEPT))
+    made = _built(task)
     with contextlib.suppress(OSError):  # a cache that cannot be written costs time, no more
-        _keep(path, _pack(home, content))
-    try:
-        return _opened(home, content, task)
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(f"the official environment of {task.key} made no model that can be read ({error}): {package.REINSTALL}") from error
+        _keep(path, _pack(*made))
+    return made
 
 
 def _keep(path: Path, content: bytes) -> None:
@@ -155,30 +119,29 @@ def load(task: tasks.Task) -> TaskModel:
     """
     package.require_mujoco()
     problem = task.problem()
-    return _load(task, hashlib.sha256(read_plain(task.bddl, bddl.MAX_BYTES)).hexdigest()[:24], problem)
+    return _load(task, hashlib.sha256(task.bddl.read_bytes()).hexdigest()[:24], problem)
 
 
 @functools.lru_cache(maxsize=256)
 def _load(task: tasks.Task, digest: str, problem: Problem) -> TaskModel:
     quiet()
-    home, model = _kept(folder() / f"{digest}.xz", task)
+    home, content = _kept(folder() / f"{digest}.xz", task)
+    model = mujoco.MjModel.from_binary_path("task.mjb", {"task.mjb": content})
+    _expect(model, task)
     # A state that diverges is evidence: keep it, where MuJoCo would silently reset it.
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
     base = np.array(model.body("robot0_base").pos)
     base[2] = surface_height(model)
-    return TaskModel(task.key, problem, model, home, base)
+    return TaskModel(task.key, problem, model, np.array(home), base)
 
 
 def _expect(model: mujoco.MjModel, task: tasks.Task) -> None:
     """The layout that the controller counts on. Raises InputError."""
-    arm = [model.joint(i).name for i in range(min(ARM + FINGERS, model.njnt))]
-    bodies = {model.body(i).name for i in range(model.nbody)}
+    arm = [model.joint(i).name for i in range(ARM + FINGERS)]
     rows = np.arange(ARM)
     chain = np.array_equal(model.M_rowadr[:ARM], rows * (rows + 1) // 2) and np.array_equal(model.M_rownnz[:ARM], rows + 1)
     limits = np.array_equal(model.actuator_ctrlrange[:ARM, 1], TORQUE_LIMITS_NM)
-    if arm != [*(f"robot0_joint{i + 1}" for i in range(ARM)), "gripper0_finger_joint1", "gripper0_finger_joint2"] or not (
-        chain and limits and "robot0_base" in bodies
-    ):
+    if arm != [*(f"robot0_joint{i + 1}" for i in range(ARM)), "gripper0_finger_joint1", "gripper0_finger_joint2"] or not (chain and limits):
         raise InputError(f"{task.key}: the robot is not the first thing of the model: the controller knows LIBERO's mounted Panda only")
 
 
