@@ -47,10 +47,14 @@ def shown(text: str, most: int) -> str:
 
 
 def bound_sends(connection: socket.socket, seconds: float) -> None:
-    """Let a send that the other side takes nothing of fail with an OSError after so long; by itself it would wait for ever."""
+    """Let a send that the other side takes nothing of fail with an OSError after so long; by itself it would wait for ever.
+
+    A connection that is closed already is left as it is: the next message says why.
+    """
     whole, rest = int(seconds), int(seconds % 1 * 1e6)
     value = struct.pack("@L", int(1000 * seconds)) if sys.platform == "win32" else struct.pack("@ll", whole, rest)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, value)
+    with contextlib.suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, value)
 
 
 def run_module(module: str, job: str, time_s: float) -> subprocess.CompletedProcess[str]:

@@ -104,8 +104,7 @@ class PolicyServer:
             connection.close(_BUSY, f"{self._settings.clients} clients are served already")
             return
         try:
-            with contextlib.suppress(OSError):  # gone already: the first message finds that out
-                bound_sends(connection.socket, _UNREAD_S)
+            bound_sends(connection.socket, _UNREAD_S)
             with contextlib.suppress(ConnectionClosed):
                 self._converse(connection)
         finally:

@@ -110,11 +110,11 @@ class SceneSource:
 
     def _refuse(self, spec: SceneSpec, reason: str) -> None:
         self.rejected[reason] += 1
-        self._refused.setdefault(spec.spatial.layout.partition("@")[0], collections.Counter())[reason] += 1
+        self._refused.setdefault(_layout(spec), collections.Counter())[reason] += 1
 
     def never_valid(self) -> dict[str, str]:
         """Layouts (of LIBERO: source tasks) that were drawn several times and gave no scene, each with the reasons."""
-        taken = {s.spec.spatial.layout.partition("@")[0] for s in self.scenes}
+        taken = {_layout(s.spec) for s in self.scenes}
         missing = {k: c for k, c in self._refused.items() if k not in taken and c.total() >= _LEAST_DRAWS}
         return {k: ", ".join(f"{reason} {n}" for reason, n in c.most_common()) for k, c in sorted(missing.items())}
 
@@ -138,6 +138,11 @@ class SceneSource:
             self._stored = len(self.scenes)
         counts = {"accepted": len(self.scenes), "next_seed": self.next_seed, "rejected": dict(self.rejected)}
         return {"files": files, "own_programs": self._own_hashes, **counts}
+
+
+def _layout(spec: SceneSpec) -> str:
+    """Without the number of an initial state."""
+    return spec.spatial.layout.partition("@")[0]
 
 
 def load(folder: Path, state: Commit) -> list[Scene]:

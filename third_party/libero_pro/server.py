@@ -64,7 +64,8 @@ class Client:
                 ping_interval=None,  # a server that computes answers no pings; deadline_s bounds the wait
             ).__enter__()
             bound = struct.pack("@ll", int(address.deadline_s), 1)
-            self._ws.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, bound)  # sending, too, has an end
+            with contextlib.suppress(OSError):  # closed already: what is received says why
+                self._ws.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, bound)  # sending, too, has an end
             self.metadata = unpacked(self._ws.recv(timeout=min(_OPEN_S, address.deadline_s)))
             self.identity = identity_of(self.metadata)
         except Exception as error:

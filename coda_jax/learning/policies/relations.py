@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coda_jax.learning.policies import features
+from coda_jax.learning.policies import features, grounding
 from coda_jax.learning.policies.layers import dense, init_dense, init_mlp, mlp, part
 from coda_jax.types import Array, Observation
 
@@ -22,7 +22,6 @@ ANCHORS = 4
 _WIDTH = 64
 _SAME_NAME = 1e-4  # squared distance of unit embeddings; "red mug" and "blue mug" are 0.3 apart
 _BASE_PER_M = 4.0  # positions in the base frame ("in the middle of the table")
-_NEVER = -1e9
 
 
 def init(key: jax.Array, text_dim: int, multi_scale: bool, key_dim: int, named: int) -> dict:
@@ -61,13 +60,11 @@ def doubled(text: Array, present: Array, chosen: Array) -> Array:
 def anchor_attention(params: dict, obs: Observation) -> Array:
     """Attention [b, ANCHORS, o] of the anchors over the present tokens, by words."""
 
-    def unit(layer: str, text: Array) -> Array:
-        x = dense(params[layer], text)
-        x = x.reshape(*x.shape[:-1], ANCHORS, -1)
-        return x * jax.lax.rsqrt(jnp.sum(x * x, axis=-1, keepdims=True) + 1e-6)
-
-    scores = jnp.einsum("bak,boak->bao", unit("mention", obs.instruction), unit("name", obs.text))
-    scores = jnp.where(obs.present[:, None], scores * jnp.exp(params["sharpness"])[:, None], _NEVER)
+    mention, names = (
+        grounding.unit_heads(dense(params[layer], text), ANCHORS) for layer, text in (("mention", obs.instruction), ("name", obs.text))
+    )
+    scores = jnp.einsum("bak,boak->bao", mention, names)
+    scores = jnp.where(obs.present[:, None], scores * jnp.exp(params["sharpness"])[:, None], grounding.ABSENT)
     return jax.nn.softmax(scores, axis=-1)
 
 
@@ -86,7 +83,7 @@ def among_equals(by_name: Array, by_relation: Array, same: Array) -> Array:
 
     same: [b, o, o] (``same_name``).
     """
-    rivals = jnp.where(same[:, None], by_relation[:, :, None], _NEVER)
+    rivals = jnp.where(same[:, None], by_relation[:, :, None], grounding.ABSENT)
     return by_name + by_relation - jax.nn.logsumexp(rivals, axis=-1)
 
 

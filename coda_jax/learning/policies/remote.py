@@ -153,8 +153,7 @@ class RemotePolicy:
                 f"no policy server answers at {address} ({_reason(error)}): start one, python -m coda_jax.main --mode=serve "
                 "--workdir=runs/NAME or the one of a VLA, or change config.remote.address"
             ) from error
-        with contextlib.suppress(OSError):  # closed already: what is received says why
-            bound_sends(connection.socket, wait)
+        bound_sends(connection.socket, wait)
         try:
             greeting = connection.recv(timeout=wait)
             if isinstance(greeting, bytes):
